@@ -101,8 +101,8 @@ def next_stamp(tx: Tx, ref: Ref, current_us: int, now_us: int) -> int:
 
 def record_event(tx: Tx, ref: Ref, kind: str, item_id: str, stamp_us: int) -> int:
     """Append one event to the log of `ref` and return its sequence: 1, 2, 3, ... without a gap for each container."""
-    tx.execute('INSERT INTO logs VALUES (?, ?, ?, 1, 1) ON CONFLICT (ref_kind, ref_id) '
-               'DO UPDATE SET last_sequence = last_sequence + 1, last_us = max(last_us, excluded.last_us)', (*ref, stamp_us))
+    tx.execute('INSERT INTO logs VALUES (?, ?, ?, 1, 1) ON CONFLICT (ref_kind, ref_id) DO UPDATE '
+               'SET last_sequence = last_sequence + 1, last_us = max(last_us, excluded.last_us)', (*ref, stamp_us))
     sequence = tx.execute('SELECT last_sequence FROM logs WHERE ref_kind = ? AND ref_id = ?', ref).fetchone()[0]
     tx.execute('INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)', (*ref, sequence, kind, item_id, stamp_us))
     return sequence
@@ -137,7 +137,7 @@ def last_sequence(tx: Tx, ref: Ref) -> int:
 
 
 def once(tx: Tx, actor: str, key: str, tool: str, arguments: dict, work: Callable[[], dict]) -> dict:
-    """Do `work` once for (actor, key) and remember its answer; the same call again gets that answer with replayed: true.
+    """Do `work` once for (actor, key) and remember its answer; the same call again gets it with replayed: true.
 
     Raises idempotency_key_reused_with_different_body when the key stands for another tool or other arguments.
     """
@@ -162,7 +162,7 @@ def body_hash(tool: str, arguments: dict) -> bytes:
 
 
 def prune(tx: Tx, before_us: int) -> None:
-    """Forget replays and events older than `before_us`. Versions and the ends of the logs stay (security: retention)."""
+    """Forget replays and events older than `before_us`. Versions and the ends of the logs stay."""
     tx.execute('DELETE FROM replays WHERE stored_us < ?', (before_us,))
     for kind, ref_id, last in tx.execute('SELECT ref_kind, ref_id, last_sequence FROM logs').fetchall():
         kept = tx.execute('SELECT sequence FROM events WHERE ref_kind = ? AND ref_id = ? AND stamp_us >= ? '
@@ -216,9 +216,9 @@ def is_text(text: str) -> bool:
 # --- I/O ----------------------------------------------------------------------
 
 class Database:
-    """One sqlite file: one writer and one reader connection in this process, a lock each; other processes wait their turn.
+    """One sqlite file: one writer and one reader connection a process, a lock each; other processes wait their turn.
 
-    `synchronous`: FULL syncs the log at every COMMIT (an answered edit survives a power cut); NORMAL only at checkpoints.
+    `synchronous`: FULL syncs the log at every COMMIT (an answered edit survives a power cut), NORMAL at checkpoints.
     Raises Refusal storage_unusable when the file cannot be opened as a database.
     """
 
@@ -280,7 +280,7 @@ def _connect(path: str, synchronous: str) -> sqlite3.Connection:
 
 
 def _set_wal(db: sqlite3.Connection) -> None:
-    """Two processes that open a new file at one instant: the change of mode answers busy without waiting, so we wait."""
+    """When two processes open a new file at one instant the change of mode answers busy at once: so we wait here."""
     give_up = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:

@@ -1,0 +1,36 @@
+"""bench.py - the timing tables of the articles beside ours, and ours beside the alternatives.
+
+    python3 bench.py                  what finishes in a minute
+    python3 bench.py COMMAND          one table
+    python3 bench.py COMMAND --help   what it measures, and its options
+
+Timings are medians with spread, alternated in one run where two things are compared, and judged by order and ratio:
+a machine is as fast as it is. Not here: the measurements themselves (bench_COMMAND.py).
+"""
+import sys
+from typing import Callable, Dict, Sequence
+
+# --- data ---------------------------------------------------------------------
+
+COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
+}
+IN_A_MINUTE: Dict[str, Sequence[str]] = {                # command -> its arguments in the run without arguments
+}
+
+# --- main ---------------------------------------------------------------------
+
+def main(argv: Sequence[str]) -> int:
+    if argv and argv[0] in COMMANDS:
+        return COMMANDS[argv[0]](argv[1:])
+    if argv:
+        asked = argv[0] in ('-h', '--help')
+        print(__doc__ + '\nCommands: ' + ', '.join(COMMANDS), file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
+    return max([COMMANDS[name](arguments) for name, arguments in IN_A_MINUTE.items()], default=0)
+
+
+if __name__ == '__main__':
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
