@@ -75,9 +75,10 @@ def judge(cell: Cell, figure: Union[Figure, Value]) -> dict:
         figure = Figure(figure)
     low = cell.low if figure.low is None else figure.low
     high = cell.high if figure.high is None else figure.high
-    judged = {'row': cell.row, 'column': cell.column, 'unit': cell.unit, 'published': cell.published, 'here': figure.here,
-              'low': low, 'high': high, 'judged': cell.judged, 'holds': holds(cell, figure.here, low, high),
-              'reason': figure.reason or cell.reason}
+    judged = {'row': cell.row, 'column': cell.column, 'unit': cell.unit,
+              'published': cell.published, 'here': figure.here,
+              'low': low, 'high': high, 'judged': cell.judged,
+              'holds': holds(cell, figure.here, low, high), 'reason': figure.reason or cell.reason}
     return judged if cell.of is None else {**judged, 'of': cell.of}
 
 
@@ -176,7 +177,8 @@ def main(argv: Sequence[str]) -> int:
             for table in importlib.import_module(name).TABLES:
                 print(f'article {table.article}: {table.name}')
                 for cell in table.cells:
-                    print(f'  {cell.row}, {cell.column}: {number(cell.published, cell.published)} {cell.unit}  [{cell.judged}]')
+                    figure = f'{number(cell.published, cell.published)} {cell.unit}'.rstrip()
+                    print(f'  {cell.row}, {cell.column}: {figure}  [{cell.judged}]')
     return 0
 
 
