@@ -1,0 +1,206 @@
+"""tools.py - what a tool is, and the one place where access, store and transaction meet: call_tool.
+
+Article 7, "Cosa vede il client prima di avere un token?" (annotations and securitySchemes of every tool) and "Perché lo scope
+non basta?" (what is read again at every call); article 6, Recent activity. Every tool of every article goes through call_tool,
+so that a revocation is either before a call (refused) or after it (the edit counted), also across two processes.
+
+Not here: the tools (tools_kb.py, tools_notes.py, tools_gitnest.py, tools_project.py; merged by catalogue.py), the rules of
+access (access.py), JSON-RPC (mcp.py), HTTP (wire.py, server.py).
+"""
+import json
+import threading
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
+
+import access
+import schema
+from versioned import Database, Ref, Refusal, Tx
+
+# --- data ---------------------------------------------------------------------
+
+READ, WRITE, RUN, MODELS = access.SCOPES
+BATCH_S = 0.1                             # how long a line about a read or a refusal may wait for the disk
+
+
+class Tool(NamedTuple):
+    name: str
+    description: str                      # for the model; holds no data of anybody's
+    schema: dict                          # of the arguments; root type object
+    scope: str                            # READ, WRITE or RUN
+    needs: str                            # of the approver on the item: 'view', 'edit', 'run'; 'connection' = of no one item
+    read_only: bool
+    destructive: bool
+    open_world: bool
+    ref: Callable[[Tx, dict], Optional[Ref]]    # the item of a call, or the container of a child; unknown = Refusal not_found
+    run: Callable[['Call'], 'Answer']
+
+
+class Call(NamedTuple):
+    """What a tool's `run` gets. It is inside one transaction, and the check has passed in that transaction."""
+    tx: Tx
+    grant: access.Grant
+    actor: str                            # the key space of idempotency keys: 'connection:c7'
+    arguments: dict
+    now_us: int
+    state: 'State'
+
+
+Answer = Union[dict, Callable[[], dict]]  # a function is run after COMMIT: git and other slow reads
+
+
+class UnknownTool(Exception):
+    """No such tool in the catalogue: a protocol error (-32602), not a tool result. Raised after authenticate only."""
+
+
+# --- rules --------------------------------------------------------------------
+
+def call_tool(state: 'State', bearer: Optional[str], name: str, arguments: dict) -> dict:
+    """One call of one tool -> its MCP result. Raises access.Unauthorized (401), access.Forbidden (403), UnknownTool."""
+    tool = state.catalogue.get(name)
+    # 1. Who calls, on a snapshot: 401 and 403 never take the writer.
+    with state.db.read() as tx:
+        grant = access.authenticate(tx, bearer, state.now_us(), state.token_only)
+    if tool is None:
+        raise UnknownTool(name)
+    try:
+        access.require_scope(grant, tool.scope)
+    except access.Forbidden:
+        state.activity.add(line(state, grant, tool, None, 'insufficient_scope'))
+        raise
+    try:
+        # 2. The arguments, in nobody's transaction.
+        schema.check(tool.schema, arguments)
+        # 3. Check, work and activity stand or fall together.
+        answer = checked(state, bearer, tool, arguments)
+        # 4. What is slow runs with no transaction open.
+        return succeeded(answer() if callable(answer) else answer)
+    except Refusal as refusal:
+        state.activity.add(line(state, grant, tool, named_item(tool, arguments), refusal.code))
+        return refused(refusal)
+
+
+def checked(state: 'State', bearer: Optional[str], tool: Tool, arguments: dict) -> Answer:
+    """One transaction: authenticate again, check, run; for a write also its line of activity.
+
+    Between step 1 and this BEGIN the owner may have revoked. A revocation is a writer too, so inside the transaction it
+    is either done and seen, or not yet begun. A stored replay is behind the same check: it does not outlive access.
+    """
+    with (state.db.read() if tool.read_only else state.db.write()) as tx:
+        now_us = state.now_us()
+        grant = access.authenticate(tx, bearer, now_us, state.token_only)
+        ref = tool.ref(tx, arguments)
+        access.check(tx, grant, tool.name, tool.needs, ref)
+        answer = tool.run(Call(tx, grant, f'connection:{grant.connection}', arguments, now_us, state))
+        if not tool.read_only:
+            access.record_activity(tx, [line(state, grant, tool, ref, 'ok')])
+    if tool.read_only:
+        state.activity.add(line(state, grant, tool, ref, 'ok'))
+    return answer
+
+
+def line(state: 'State', grant: access.Grant, tool: Tool, ref: Optional[Ref], outcome: str) -> tuple:
+    kind, item = ref or ('', '')
+    return grant.connection, tool.name, kind, item[:128], outcome, state.now_us()
+
+
+def named_item(tool: Tool, arguments: dict) -> Optional[Ref]:
+    """Which item a refused call named, for Recent activity: the first argument NAME_id. Bounded, and never its content."""
+    for name in tool.schema['properties']:
+        if name.endswith('_id') and isinstance(arguments, dict) and isinstance(arguments.get(name), str):
+            return Ref(name[:-len('_id')], arguments[name].encode('ascii', 'replace').decode('ascii')[:128])
+    return None
+
+
+def succeeded(answer: dict) -> dict:
+    return {'content': [{'type': 'text', 'text': json.dumps(answer, ensure_ascii=False)}],
+            'structuredContent': answer, 'isError': False}
+
+
+def refused(refusal: Refusal) -> dict:
+    """A refusal is a result, so that the model reads it; signing in again would not help (article 7)."""
+    return {'content': [{'type': 'text', 'text': json.dumps(refusal.as_dict(), ensure_ascii=False)}], 'isError': True}
+
+
+def describe(tool: Tool) -> dict:
+    """The tool as tools/list shows it."""
+    return {'name': tool.name, 'description': tool.description, 'inputSchema': tool.schema,
+            'annotations': {'readOnlyHint': tool.read_only, 'destructiveHint': tool.destructive,
+                            'openWorldHint': tool.open_world},
+            'securitySchemes': [{'type': 'oauth2', 'scopes': [tool.scope]}]}
+
+
+def arguments_of(required: Dict[str, dict], optional: Optional[Dict[str, dict]] = None) -> dict:
+    """A tool's schema: these arguments and no others."""
+    return {'type': 'object', 'properties': {**required, **(optional or {})}, 'required': list(required),
+            'additionalProperties': False}
+
+
+def text(shortest: int, longest: int, description: str = '') -> dict:
+    return {'type': 'string', 'minLength': shortest, 'maxLength': longest, **({'description': description} if description else {})}
+
+
+def integer(least: int, most: int, description: str = '') -> dict:
+    return {'type': 'integer', 'minimum': least, 'maximum': most, **({'description': description} if description else {})}
+
+
+ID = {'type': 'string', 'minLength': 1, 'maxLength': 128}
+VERSION = {'type': 'string', 'minLength': 20, 'maxLength': 40, 'format': 'date-time'}      # parse_stamp says more
+KEY = {'type': 'string', 'minLength': 8, 'maxLength': 128}
+
+
+# --- I/O ----------------------------------------------------------------------
+
+class State:
+    """What every request shares. Made once by server.open_state, closed once."""
+
+    def __init__(self, db: Database, catalogue: Dict[str, Tool], config: Any = None, token_only: bool = False,
+                 repositories: Optional[Dict[str, Any]] = None,
+                 now_us: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
+        self.db, self.catalogue, self.config = db, catalogue, config
+        self.token_only = token_only                    # demo only: --check token_only
+        self.repositories = {} if repositories is None else repositories
+        self.now_us = now_us
+        self.activity = Activity(db)
+
+    def close(self) -> None:
+        self.activity.close()
+        self.db.close()
+
+
+class Activity:
+    """Lines about reads and refusals, written together every BATCH_S: a read then costs no fsync of its own.
+
+    A kill may lose the last BATCH_S of these lines. A write's line is in the write's own transaction.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db, self._lines = db, []                  # type: Any, List[tuple]
+        self._lock, self._some, self._closing = threading.Lock(), threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name='activity', daemon=True)
+        self._thread.start()
+
+    def add(self, line: tuple) -> None:
+        with self._lock:
+            self._lines.append(line)
+        self._some.set()
+
+    def flush(self) -> None:
+        """Write what waits now; a page that shows Recent activity calls this first."""
+        with self._lock:
+            lines, self._lines = self._lines, []
+        if lines:
+            with self._db.write() as tx:
+                access.record_activity(tx, lines)
+
+    def close(self) -> None:
+        self._closing.set()
+        self._some.set()
+        self._thread.join()
+        self.flush()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self._some.wait()
+            self._closing.wait(BATCH_S)
+            self._some.clear()
+            self.flush()
