@@ -273,9 +273,13 @@ def _connect(path: str, synchronous: str) -> sqlite3.Connection:
         raise ValueError(f'synchronous is FULL, NORMAL or OFF, not {synchronous!r}')
     # isolation_level=None: the module would otherwise begin transactions on its own, and deferred ones.
     db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-    db.execute('PRAGMA trusted_schema = OFF')              # the file may come from elsewhere
-    _set_wal(db)
-    db.execute(f'PRAGMA synchronous = {synchronous}')
+    try:
+        db.execute('PRAGMA trusted_schema = OFF')          # the file may come from elsewhere
+        _set_wal(db)
+        db.execute(f'PRAGMA synchronous = {synchronous}')
+    except BaseException:
+        db.close()
+        raise
     return db
 
 

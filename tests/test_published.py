@@ -1,0 +1,73 @@
+"""Every figure beside ours: the judge is as strict as its word, and programs and people read the same verdict."""
+import contextlib
+import io
+import json
+import unittest
+
+import published
+from published import Cell, Figure, Table
+
+ORDERED = Table(4, 'demo', (
+    Cell('exact', 'count', 0, of=100),
+    Cell('range', 'stale', 24, 'range'),
+    Cell('ratio', 'cost', 0.94, 'ratio', low=0.93, high=0.95),
+    Cell('order', 'replay', 1.42, 'order', unit='ms'),
+    Cell('live', 'tools', 59, 'not run here', reason='needs the live service'),
+))
+FIGURES = {('exact', 'count'): 0, ('range', 'stale'): Figure(27, 14, 40), ('ratio', 'cost'): 0.941,
+           ('order', 'replay'): Figure(2.0, high=5.0)}
+
+
+def verdicts(**changes):
+    figures = {place: changes.get(place[0], figure) for place, figure in FIGURES.items()}
+    return {cell['row']: cell['holds'] for cell in published.compare(ORDERED, figures)['cells']}
+
+
+class Judge(unittest.TestCase):
+    def test_a_figure_holds_when_it_is_equal_inside_its_range_or_on_the_right_side_of_the_other_timing(self):
+        self.assertEqual(verdicts(), {'exact': True, 'range': True, 'ratio': True, 'order': True, 'live': None})
+
+    def test_a_figure_just_outside_does_not_hold(self):
+        self.assertFalse(verdicts(exact=1)['exact'])
+        self.assertFalse(verdicts(range=Figure(41, 14, 40))['range'])
+        self.assertFalse(verdicts(ratio=0.9501)['ratio'])
+        self.assertFalse(verdicts(order=Figure(5.1, high=5.0))['order'])
+
+    def test_a_cell_is_never_left_out_and_none_is_invented(self):
+        with self.assertRaises(KeyError):
+            published.compare(ORDERED, {})
+        with self.assertRaises(KeyError):
+            published.compare(ORDERED, {**FIGURES, ('no', 'such'): 1})
+
+    def test_a_range_without_bounds_is_our_bug_and_not_a_figure_that_holds(self):
+        with self.assertRaises(ValueError):
+            verdicts(range=Figure(27))
+
+
+class Report(unittest.TestCase):
+    def run_report(self, as_json, **changes):
+        out = io.StringIO()
+        figures = {place: changes.get(place[0], figure) for place, figure in FIGURES.items()}
+        with contextlib.redirect_stdout(out):
+            status = published.report('demo.py', [published.compare(ORDERED, figures)], as_json)
+        return status, out.getvalue()
+
+    def test_the_exit_status_is_1_when_a_cell_that_must_hold_does_not(self):
+        self.assertEqual(self.run_report(False)[0], 0)
+        self.assertEqual(self.run_report(False, exact=1)[0], 1)
+
+    def test_json_is_one_object_with_numbers_and_a_null_verdict_for_what_is_not_run_here(self):
+        answer = json.loads(self.run_report(True)[1])
+        self.assertEqual((answer['program'], answer['holds'], answer['of']), ('demo.py', 4, 4))
+        cells = answer['tables'][0]['cells']
+        self.assertEqual((cells[0]['published'], cells[0]['here'], cells[0]['of']), (0, 0, 100))
+        self.assertEqual((cells[4]['here'], cells[4]['holds'], cells[4]['reason']), (None, None, 'needs the live service'))
+
+    def test_people_see_article_here_and_holds_in_one_line(self):
+        text = self.run_report(False, exact=3)[1]
+        self.assertRegex(text, r'exact +count +0 / 100 +3 / 100 +equal +NO')
+        self.assertRegex(text, r'order +replay +1\.42 ms +2\.00 ms +at most 5\.00 +yes')
+
+
+if __name__ == '__main__':
+    unittest.main()
