@@ -86,10 +86,14 @@ TOKEN_BYTES = 32
 RECENT = 100                              # lines of activity a page shows
 LISTED = 100                              # resources an answer lists; a search narrows them
 
-# Everything the check has to know, read in one statement from the state of this moment. The approver's role is the
-# nearest one, and none at all for whoever has left the workspace.
+# The approver's role (of c) on the item (p): the nearest one, and none at all for whoever has left the workspace.
 APPROVER_ROLE = """CASE WHEN of_workspace.role IS NULL THEN 0
                         ELSE COALESCE(of_item.role, of_project.role, of_workspace.role) END"""
+APPROVER_ROLES = """LEFT JOIN roles of_item ON of_item.person = c.approver AND of_item.kind = p.kind AND of_item.id = p.id
+LEFT JOIN roles of_project ON of_project.person = c.approver AND of_project.kind = 'project' AND of_project.id = p.project
+LEFT JOIN roles of_workspace
+       ON of_workspace.person = c.approver AND of_workspace.kind = 'workspace' AND of_workspace.id = c.workspace"""
+# Everything the check has to know, in one statement, from the state of this moment.
 FACTS = f"""
 SELECT c.status, off.tool IS NOT NULL, p.workspace, p.project, m.project IS NOT NULL, i.role, {APPROVER_ROLE}
 FROM (SELECT ? AS connection, ? AS tool, ? AS kind, ? AS id) asked
@@ -98,10 +102,16 @@ LEFT JOIN tools_off off ON off.connection = c.connection AND off.tool = asked.to
 LEFT JOIN places p ON p.kind = asked.kind AND p.id = asked.id AND p.workspace = c.workspace AND p.local_only = 0
 LEFT JOIN project_members m ON m.connection = c.connection AND m.project = p.project
 LEFT JOIN invitations i ON i.connection = c.connection AND i.kind = p.kind AND i.id = p.id
-LEFT JOIN roles of_item ON of_item.person = c.approver AND of_item.kind = p.kind AND of_item.id = p.id
-LEFT JOIN roles of_project ON of_project.person = c.approver AND of_project.kind = 'project' AND of_project.id = p.project
-LEFT JOIN roles of_workspace
-       ON of_workspace.person = c.approver AND of_workspace.kind = 'workspace' AND of_workspace.id = c.workspace
+{APPROVER_ROLES}
+"""
+LISTED_IN_PROJECT = f"""
+SELECT p.kind, p.id, p.name
+FROM (SELECT ? AS approver, ? AS workspace) c
+JOIN places p ON p.workspace = c.workspace AND p.local_only = 0
+{APPROVER_ROLES}
+WHERE p.project = ? AND (p.kind = ? OR ? IS NULL AND p.kind <> 'project') AND instr(p.folded, ?) > 0
+      AND {APPROVER_ROLE} >= {workspaces.VIEWER}
+ORDER BY p.kind, p.id LIMIT ?
 """
 
 
@@ -233,6 +243,25 @@ def reachable(tx: Tx, grant: Grant) -> List[str]:
         return list(grant.projects_at_issue)
     return [project for (project,) in tx.execute(
         'SELECT project FROM project_members WHERE connection = ? ORDER BY project', (grant.connection,))]
+
+
+def listed(tx: Tx, grant: Grant, project: Optional[str] = None, kind: Optional[str] = None, search: str = '',
+           limit: int = LISTED) -> List[Tuple[Ref, str, str]]:
+    """(item, name, project) of what this connection may see now, by project, kind and id; kind None: all but projects."""
+    found: List[Tuple[Ref, str, str]] = []
+    for reached in reachable(tx, grant) if project is None else [project]:
+        rows = tx.execute(LISTED_IN_PROJECT, (grant.approver, grant.workspace, reached, kind, kind,
+                                              search.casefold(), limit - len(found)))
+        found += [(Ref(kind_, item), name, reached) for kind_, item, name in rows]
+    return found
+
+
+def invited(tx: Tx, grant: Grant, kind: str) -> List[Tuple[Ref, str]]:
+    """(item, name) of what lies in no project and was opened to this connection by name."""
+    rows = tx.execute('SELECT p.kind, p.id, p.name FROM invitations i JOIN places p ON p.kind = i.kind AND p.id = i.id '
+                      'WHERE i.connection = ? AND i.kind = ? AND p.workspace = ? AND p.local_only = 0 '
+                      'AND p.project IS NULL ORDER BY p.id', (grant.connection, kind, grant.workspace))
+    return [(Ref(kind_, item), name) for kind_, item, name in rows]
 
 
 def issue_access_token(tx: Tx, connection: str, scopes: Iterable[str], now_us: int, ttl_s: int) -> str:

@@ -1,0 +1,25 @@
+"""catalogue.py - all tools that the server offers, merged.
+
+Article 7, "Cosa vede il client prima di avere un token?": the catalogue is public, so no description holds anybody's data
+(a test). Each tools_*.py holds the tools of one article; this file only joins them, so that none imports another.
+
+Not here: what a tool is and how it is called (tools.py).
+"""
+from typing import Dict, List
+
+import tools_kb
+import tools_project
+from tools import Tool
+
+# --- data ---------------------------------------------------------------------
+
+TOOLS: List[Tool] = [
+    *tools_project.TOOLS,
+    *tools_kb.TOOLS,
+]
+
+# --- rules --------------------------------------------------------------------
+
+def by_name() -> Dict[str, Tool]:
+    """In the order of tools/list."""
+    return {tool.name: tool for tool in TOOLS}
