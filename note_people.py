@@ -25,7 +25,7 @@ HISTORY_LIMIT = (1, 200)                # lines a page
 def save_note(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     """{saved: true, version}, or {saved: false, conflict, current_version, draft_id}: the text is kept either way.
 
-    `arguments`: note_id, tab_id, operation and its content as for edit_note_tab (and slide_set), base_version, idempotency_key.
+    `arguments`: as for edit_note_tab (and the operation slide_set), with base_version in the place of expected_version.
     A conflict is an answer and not a refusal, because it writes something: the draft.
     """
     def work() -> dict:
@@ -35,14 +35,16 @@ def save_note(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
         except Refusal as refusal:
             if refusal.code != 'stale_version':
                 raise
-            return {'saved': False, 'conflict': refusal.code, **refusal.data, **keep(tx, actor, arguments, base_us, now_us)}
+            draft = keep(tx, actor, arguments, base_us, now_us)
+            return {'saved': False, 'conflict': refusal.code, **refusal.data, **draft}
     return versioned.once(tx, actor, arguments.get('idempotency_key'), 'save_note', arguments, work)
 
 
 def keep_draft(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
-    """Keep an unsent change as a draft (the app was offline, the person looked away). It changes nothing in the Note."""
+    """Keep an unsent change as a draft (the app was offline). It changes nothing in the Note."""
     def work() -> dict:
-        return keep(tx, actor, arguments, versioned.parse_stamp(arguments.get('base_version'), 'base_version'), now_us)
+        base_us = versioned.parse_stamp(arguments.get('base_version'), 'base_version')
+        return keep(tx, actor, arguments, base_us, now_us)
     return versioned.once(tx, actor, arguments.get('idempotency_key'), 'keep_draft', arguments, work)
 
 
@@ -52,8 +54,9 @@ def keep(tx: Tx, actor: str, arguments: dict, base_us: int, now_us: int) -> dict
     note_tabs.require_fit(operation, tab.tab_type, note_tabs.FITS_PEOPLE)
     change = note_tabs.change_of(operation, arguments)
     draft_id = note_store.new_id('draft')
+    text = json.dumps(change, ensure_ascii=False)
     tx.execute('INSERT INTO note_drafts VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
-               (draft_id, tab.note_id, tab.tab_id, actor, operation, json.dumps(change, ensure_ascii=False), base_us, now_us))
+               (draft_id, tab.note_id, tab.tab_id, actor, operation, text, base_us, now_us))
     return {'draft_id': draft_id, 'note_id': tab.note_id, 'tab_id': tab.tab_id}
 
 
@@ -68,10 +71,10 @@ def drafts(tx: Tx, actor: str, note_id: str) -> List[dict]:
 
 def drop_draft(tx: Tx, actor: str, arguments: dict) -> dict:
     """Only by its owner, and only when told to: a saved text does not make a draft disappear by itself."""
-    dropped = tx.execute('DELETE FROM note_drafts WHERE draft_id = ? AND actor = ?', (arguments['draft_id'], actor)).rowcount
-    if not dropped:
+    draft_id = arguments['draft_id']
+    if not tx.execute('DELETE FROM note_drafts WHERE draft_id = ? AND actor = ?', (draft_id, actor)).rowcount:
         raise Refusal('not_found', 'you have no such draft')
-    return {'dropped': arguments['draft_id']}
+    return {'dropped': draft_id}
 
 
 def attach_file(tx: Tx, actor: str, note_id: str, name: str, media_type: str, content: bytes, now_us: int) -> dict:

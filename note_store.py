@@ -88,7 +88,8 @@ TABS_A_NOTE = 5_000
 SOURCES_A_NOTE = 1_000
 URL_CHARS = 2_000
 # Whole and printable: a space, a quote, a backslash or a control character could end the link wherever it is shown.
-WEB_URL = re.compile(r'https?://[^\s\x00-\x20\x7f-\x9f<>"\\^`{|}\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+', re.IGNORECASE)
+WEB_URL = re.compile(r'https?://[^\s\x00-\x20\x7f-\x9f<>"\\^`{|}'
+                     r'\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+', re.IGNORECASE)
 
 
 # --- rules --------------------------------------------------------------------
@@ -132,7 +133,8 @@ def list_note_attachments(tx: Tx, arguments: dict) -> dict:
     version = note_head(tx, note_id)[1]
     files = tx.execute('SELECT file_id, name, media_type, size_bytes, added_us FROM note_files WHERE note_id = ? '
                        'ORDER BY added_us', (note_id,))
-    sources = tx.execute('SELECT source_id, url, added_us FROM note_sources WHERE note_id = ? ORDER BY added_us', (note_id,))
+    sources = tx.execute('SELECT source_id, url, added_us FROM note_sources WHERE note_id = ? '
+                         'ORDER BY added_us', (note_id,))
     return {'note_id': note_id, 'version': versioned.stamp_text(version),
             'files': [{'file_id': file_id, 'name': name, 'media_type': media_type, 'size_bytes': size_bytes,
                        'added_at': versioned.stamp_text(added_us)}
@@ -175,7 +177,7 @@ def add_note_source(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
 
 
 def create_note(tx: Tx, actor: str, note_id: str, title: str, tabs: Sequence[dict], now_us: int) -> int:
-    """A new Note with `tabs` ({tab_type, label, and the kind's content}); returns its version. Whose and where: access.py."""
+    """A new Note with `tabs` ({tab_type, label, and the kind's content}) -> its version. Its place: access.place."""
     note_tabs.checked_label('title', title)
     if tx.execute('SELECT 1 FROM notes WHERE note_id = ?', (note_id,)).fetchone():
         raise versioned.invalid('note_id', f'new: there is a Note {note_id!r}')
@@ -228,8 +230,8 @@ def save(tx: Tx, actor: str, note_id: str, tab_id: str, operation: str, change: 
     ref = Ref('note', note_id)
     version = versioned.next_stamp(tx, ref, 0, now_us)       # the Note's own clock: later than any version it ever had
     # The comparison is in the WHERE clause: there is no moment between comparing and swapping.
-    swapped = tx.execute('UPDATE notes SET version = ? WHERE note_id = ? AND version = ?', (version, note_id, base_us)).rowcount
-    if not swapped:
+    swapped = tx.execute('UPDATE notes SET version = ? WHERE note_id = ? AND version = ?', (version, note_id, base_us))
+    if not swapped.rowcount:
         raise stale(tx, note_id)
     tx.execute('INSERT INTO note_history VALUES (?, ?, ?, ?, ?, ?)',
                (note_id, version, actor, operation, tab_id, json.dumps(change, ensure_ascii=False)))
@@ -239,8 +241,9 @@ def save(tx: Tx, actor: str, note_id: str, tab_id: str, operation: str, change: 
 
 def stale(tx: Tx, note_id: str) -> Refusal:
     current = versioned.stamp_text(note_head(tx, note_id)[1])
-    return Refusal('stale_version', 'the Note changed after that version and nothing was written: read the tab again, make '
-                   'your change in what is there now, and write with the version you then read', current_version=current)
+    return Refusal('stale_version', 'the Note changed after that version and nothing was written: read the tab again, '
+                   'make your change in what is there now, and write with the version you then read',
+                   current_version=current)
 
 
 def note_head(tx: Tx, note_id: str) -> tuple:

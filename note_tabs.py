@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS note_cells (
 """
 
 TEXT_KINDS = ('note', 'markdown')
-DATA_KINDS = ('checklist', 'board', 'timeline', 'diagram', 'form')     # ours: the article only says "other content tabs"
+DATA_KINDS = ('checklist', 'board', 'timeline', 'diagram', 'form')     # ours: the article says "other content tabs"
 TAB_TYPES = (*TEXT_KINDS, 'slides', 'sheet', *DATA_KINDS)
 CREATABLE = ('slides', 'sheet')                                        # by create_note_tab
 
@@ -63,7 +63,7 @@ TEXT_BYTES = 2 ** 20                   # UTF-8 bytes of a text tab, and of the d
 LABEL_CHARS = 200
 SLIDES_A_CALL = 100
 CELL_CHARS = 4_000
-RANGE_BYTES = 2 ** 20                  # text in one answered range: 100 x 100 long cells would flood it all the same
+RANGE_CHARS = 2 ** 20                  # text in one answered range: 100 x 100 long cells would flood it all the same
 BOOLEAN_CELL = {True: b'true', False: b'false'}
 
 
@@ -108,7 +108,7 @@ def slide_change(arguments: dict) -> dict:
 
 
 def outline_change(arguments: dict) -> dict:
-    """Either `slides`, or `text` as an outline: a line at the margin is a title, indented or dashed lines are under it."""
+    """Either `slides`, or `text` as an outline: a line at the margin is a title, indented or dashed ones its text."""
     if ('slides' in arguments) == ('text' in arguments):
         raise versioned.invalid('slides', 'given, or text with an outline: one of the two')
     if 'slides' in arguments:
@@ -168,7 +168,8 @@ def require_cell(value: Any) -> None:
         return
     if type(value) is int and -2 ** 63 <= value < 2 ** 63 or type(value) is float and math.isfinite(value):
         return
-    raise versioned.invalid('values', f'cells of text (up to {CELL_CHARS} characters), numbers (64 bits), true, false or null')
+    raise versioned.invalid('values', f'cells of text (up to {CELL_CHARS} characters), numbers (64 bits), '
+                            'true, false or null')
 
 
 def data_change(arguments: dict) -> dict:
@@ -259,14 +260,17 @@ def write_cells(tx: Tx, tab: Tab, change: dict) -> None:
     tx.executemany('INSERT INTO note_cells VALUES (?, ?, ?, ?) '
                    'ON CONFLICT (tab_id, row, col) DO UPDATE SET value = excluded.value', full)
     tx.execute('UPDATE note_tabs SET row_count = max(row_count, ?), col_count = max(col_count, ?) WHERE tab_id = ?',
-               (change['start_row'] + len(change['values']), change['start_col'] + len(change['values'][0]), tab.tab_id))
+               (change['start_row'] + len(change['values']), change['start_col'] + len(change['values'][0]),
+                tab.tab_id))
 
 
 def read_cells(tx: Tx, tab_id: str, start_row: int, start_col: int, rows: int, cols: int) -> List[list]:
-    """The rectangle as rows of values, null where a cell is empty. One descent into the index a row, then its cells."""
+    """The rectangle as rows of values, null where a cell is empty. One descent into the index a row, then its cells.
+
+    A single SELECT over rows and columns would walk every column of each row: ten times the cells at 1,000 columns.
+    """
     values: List[list] = [[None] * cols for _ in range(rows)]
-    size_bytes = 0
-    # Without the inner loop over rows, SQLite would walk every column of each row: 1,000 x 1,000 would cost ten times more.
+    size_chars = 0
     for row in range(rows):
         found = tx.execute('SELECT col, value FROM note_cells WHERE tab_id = ? AND row = ? AND col BETWEEN ? AND ?',
                            (tab_id, start_row + row, start_col, start_col + cols - 1))
@@ -274,15 +278,15 @@ def read_cells(tx: Tx, tab_id: str, start_row: int, start_col: int, rows: int, c
             if isinstance(value, bytes):
                 value = value == BOOLEAN_CELL[True]
             elif isinstance(value, str):
-                size_bytes += len(value)
+                size_chars += len(value)
             values[row][col - start_col] = value
-        if size_bytes > RANGE_BYTES:
-            raise versioned.invalid('row_count', f'smaller here: the text of these cells is over {RANGE_BYTES:,} characters')
+        if size_chars > RANGE_CHARS:
+            raise versioned.invalid('row_count', f'smaller here: these cells hold over {RANGE_CHARS:,} characters')
     return values
 
 
 def read_content(tx: Tx, tab: Tab) -> dict:
-    """What read_note_tab shows: the text, the slides, or the data. Of a sheet only its size: read_sheet_range has cells."""
+    """The text, the slides, the data. Of a sheet its size only: read_sheet_range has cells."""
     if tab.tab_type == 'sheet':
         return {'row_count': tab.row_count, 'col_count': tab.col_count}
     if tab.tab_type == 'slides':
