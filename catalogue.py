@@ -8,6 +8,7 @@ Not here: what a tool is and how it is called (tools.py).
 from typing import Dict, List
 
 import tools_kb
+import tools_notes
 import tools_project
 from tools import Tool
 
@@ -16,6 +17,7 @@ from tools import Tool
 TOOLS: List[Tool] = [
     *tools_project.TOOLS,
     *tools_kb.TOOLS,
+    *tools_notes.TOOLS,
 ]
 
 # --- rules --------------------------------------------------------------------

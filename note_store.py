@@ -94,7 +94,7 @@ WEB_URL = re.compile(r'https?://[^\s\x00-\x20\x7f-\x9f<>"\\^`{|}'
 
 # --- rules --------------------------------------------------------------------
 
-def list_note_tabs(tx: Tx, arguments: dict) -> dict:
+def list_note_tabs(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     """Every tab instance with its exact id, two sheets of one label included, and the version a new tab is based on."""
     note_id = arguments['note_id']
     title, version = note_head(tx, note_id)
@@ -107,14 +107,14 @@ def list_note_tabs(tx: Tx, arguments: dict) -> dict:
     return {'note_id': note_id, 'title': title, 'version': versioned.stamp_text(version), 'tabs': tabs}
 
 
-def read_note_tab(tx: Tx, arguments: dict) -> dict:
+def read_note_tab(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     tab = find_tab(tx, arguments['note_id'], arguments['tab_id'])
     version = note_head(tx, tab.note_id)[1]
     return {'note_id': tab.note_id, 'tab_id': tab.tab_id, 'tab_type': tab.tab_type, 'label': tab.label,
             'version': versioned.stamp_text(version), **note_tabs.read_content(tx, tab)}
 
 
-def read_sheet_range(tx: Tx, arguments: dict) -> dict:
+def read_sheet_range(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     """Exactly row_count x col_count values from (start_row, start_col), at most 100 x 100; empty cells are null."""
     tab = find_tab(tx, arguments['note_id'], arguments['tab_id'])
     if tab.tab_type != 'sheet':
@@ -127,7 +127,7 @@ def read_sheet_range(tx: Tx, arguments: dict) -> dict:
             'values': note_tabs.read_cells(tx, tab.tab_id, *corner, *size)}
 
 
-def list_note_attachments(tx: Tx, arguments: dict) -> dict:
+def list_note_attachments(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     """Files and Sources as metadata. No content and no link to it: a link in a chat would outlive the connection."""
     note_id = arguments['note_id']
     version = note_head(tx, note_id)[1]

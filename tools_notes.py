@@ -5,11 +5,11 @@ schema to a function of the store; the check before it and the transaction aroun
 
 Not here: what the functions do (note_store.py), the other tools (tools_kb.py, tools_gitnest.py, tools_project.py).
 """
-from typing import List
+from typing import Callable, List
 
 import note_store
 import note_tabs
-from tools import ID, KEY, READ, VERSION, WRITE, Tool, arguments_of, integer, text
+from tools import ID, KEY, READ, VERSION, WRITE, Answer, Call, Tool, arguments_of, integer, text
 from versioned import Ref, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -29,28 +29,32 @@ def note_of(tx: Tx, arguments: dict) -> Ref:
     return Ref('note', arguments['note_id'])
 
 
+def stored(work: Callable[..., dict], call: Call) -> Answer:
+    return work(call.tx, call.actor, call.arguments, call.now_us)
+
+
 TOOLS: List[Tool] = [
     Tool('list_note_tabs',
          'List every tab of one Note with its exact tab_id, kind and label, and the version of the Note. Labels and '
          'kinds may repeat: only the tab_id names one tab. create_note_tab takes the version from here.',
          arguments_of({'note_id': ID}), READ, 'view', True, False, False,
-         note_of, lambda call: note_store.list_note_tabs(call.tx, call.arguments)),
+         note_of, lambda call: stored(note_store.list_note_tabs, call)),
     Tool('read_note_tab',
          'Read one tab: its text, slides or data, and the version of the Note that an edit must carry. Of a sheet it '
          'gives the size; read_sheet_range gives the cells.',
          arguments_of({'note_id': ID, 'tab_id': ID}), READ, 'view', True, False, False,
-         note_of, lambda call: note_store.read_note_tab(call.tx, call.arguments)),
+         note_of, lambda call: stored(note_store.read_note_tab, call)),
     Tool('read_sheet_range',
          'Read a rectangle of cells of one sheet tab, at most 100 rows by 100 columns, counted from 0. Empty cells are '
          'null.',
          arguments_of({'note_id': ID, 'tab_id': ID, **CORNER, 'row_count': integer(1, note_tabs.RANGE_ROWS),
                        'col_count': integer(1, note_tabs.RANGE_COLS)}), READ, 'view', True, False, False,
-         note_of, lambda call: note_store.read_sheet_range(call.tx, call.arguments)),
+         note_of, lambda call: stored(note_store.read_sheet_range, call)),
     Tool('list_note_attachments',
          'List the files and sources of one Note: metadata only, with the cited URL of a source. Contents of files and '
          'download links are never given.',
          arguments_of({'note_id': ID}), READ, 'view', True, False, False,
-         note_of, lambda call: note_store.list_note_attachments(call.tx, call.arguments)),
+         note_of, lambda call: stored(note_store.list_note_attachments, call)),
     Tool('edit_note_tab',
          'Change one tab. Read it first and send the version you read: if anybody saved any tab since, this is refused '
          'and nothing is merged; read again, redo the change in what is there now, never resend the old text with the '
@@ -63,17 +67,17 @@ TOOLS: List[Tool] = [
                       {'text': text(0, note_tabs.TEXT_BYTES), 'slides': SLIDES, **CORNER,
                        'values': {'type': ['array', 'object']}}),
          WRITE, 'edit', False, True, False,
-         note_of, lambda call: note_store.edit_note_tab(call.tx, call.actor, call.arguments, call.now_us)),
+         note_of, lambda call: stored(note_store.edit_note_tab, call)),
     Tool('create_note_tab',
          'Add a slides or sheet tab at the end of one Note and get its tab_id. Replaces nothing. Takes the version from '
          'list_note_tabs or the last write; the same key again gives the same tab.',
          arguments_of({'note_id': ID, 'tab_type': {'type': 'string', 'enum': list(note_tabs.CREATABLE)},
                        'label': text(1, note_tabs.LABEL_CHARS), **ON_VERSION}, {'slides': SLIDES}),
          WRITE, 'edit', False, False, False,
-         note_of, lambda call: note_store.create_note_tab(call.tx, call.actor, call.arguments, call.now_us)),
+         note_of, lambda call: stored(note_store.create_note_tab, call)),
     Tool('add_note_source',
          'Cite a web page in one Note by its http or https URL. Nothing is fetched.',
          arguments_of({'note_id': ID, 'url': text(8, note_store.URL_CHARS), **ON_VERSION}),
          WRITE, 'edit', False, False, False,
-         note_of, lambda call: note_store.add_note_source(call.tx, call.actor, call.arguments, call.now_us)),
+         note_of, lambda call: stored(note_store.add_note_source, call)),
 ]
