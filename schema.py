@@ -17,7 +17,7 @@ CHECKED = frozenset(('type', 'properties', 'required', 'additionalProperties', '
                      'minLength', 'maxLength', 'pattern', 'minimum', 'maximum', 'items', 'minItems', 'maxItems'))
 ANNOTATIONS = frozenset(('description', 'default', 'format'))         # said to the model, checked nowhere
 INTEGERS = (-2 ** 63, 2 ** 63 - 1)        # what a column holds
-DEPTH = 32                                # of a value whose schema leaves its shape open
+DEPTH = 32                                # of objects and arrays in each other; our own schemas need five
 
 # JSON's types as Python has them. true is an int in Python and no integer in JSON: so exact types, never isinstance.
 TYPES: Dict[str, tuple] = {'object': (dict,), 'array': (list,), 'string': (str,), 'integer': (int,),
@@ -26,15 +26,17 @@ TYPES: Dict[str, tuple] = {'object': (dict,), 'array': (list,), 'string': (str,)
 
 # --- rules --------------------------------------------------------------------
 
-def check(schema: dict, value: Any, path: str = 'arguments') -> None:
+def check(schema: dict, value: Any, path: str = 'arguments', depth: int = 0) -> None:
     """Raise Refusal invalid_argument with `field` (its path) and `limit` unless `value` keeps to `schema`."""
+    if depth > DEPTH:
+        raise invalid(path, f'nested at most {DEPTH} deep')
     check_type(schema, value, path)
     if 'enum' in schema and value not in schema['enum']:
         raise invalid(path, 'one of ' + ', '.join(map(str, schema['enum'])))
     if isinstance(value, dict):
-        check_object(schema, value, path)
+        check_object(schema, value, path, depth)
     elif isinstance(value, list):
-        check_array(schema, value, path)
+        check_array(schema, value, path, depth)
     elif isinstance(value, str):
         check_string(schema, value, path)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -50,7 +52,7 @@ def check_type(schema: dict, value: Any, path: str) -> None:
         raise invalid(path, ' or '.join(f'an {name}' if name[0] in 'aio' else f'a {name}' for name in names))
 
 
-def check_object(schema: dict, value: dict, path: str) -> None:
+def check_object(schema: dict, value: dict, path: str, depth: int) -> None:
     properties, extra = schema.get('properties', {}), schema.get('additionalProperties', True)
     for name in schema.get('required', ()):
         if name not in value:
@@ -60,17 +62,17 @@ def check_object(schema: dict, value: dict, path: str) -> None:
         if not is_text(name):
             raise invalid(path, 'an object whose names are text: no NUL, no lone surrogate')
         if name in properties:
-            check(properties[name], member, join(path, name))
+            check(properties[name], member, join(path, name), depth + 1)
         elif extra is False:
             raise invalid(join(path, name[:64]), 'left out: the arguments are ' + (', '.join(properties) or 'none'))
         else:
-            check({} if extra is True else extra, member, join(path, name[:64]))
+            check({} if extra is True else extra, member, join(path, name[:64]), depth + 1)
 
 
-def check_array(schema: dict, value: list, path: str) -> None:
+def check_array(schema: dict, value: list, path: str, depth: int) -> None:
     between('elements', len(value), schema.get('minItems'), schema.get('maxItems'), path)
     for index, element in enumerate(value):
-        check(schema.get('items', {}), element, f'{path}[{index}]')
+        check(schema.get('items', {}), element, f'{path}[{index}]', depth + 1)
 
 
 def check_string(schema: dict, value: str, path: str) -> None:

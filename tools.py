@@ -8,6 +8,7 @@ Not here: the tools (tools_kb.py, tools_notes.py, tools_gitnest.py, tools_projec
 access (access.py), JSON-RPC (mcp.py), HTTP (wire.py, server.py).
 """
 import json
+import sqlite3
 import threading
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
@@ -20,6 +21,7 @@ from versioned import Database, Ref, Refusal, Tx
 
 READ, WRITE, RUN, MODELS = access.SCOPES
 BATCH_S = 0.1                             # how long a line about a read or a refusal may wait for the disk
+MOST_WAITING = 100_000                    # lines kept while another process holds the database; then the oldest go
 
 
 class Tool(NamedTuple):
@@ -188,9 +190,13 @@ class Activity:
         """Write what waits now; a page that shows Recent activity calls this first."""
         with self._lock:
             lines, self._lines = self._lines, []
-        if lines:
-            with self._db.write() as tx:
-                access.record_activity(tx, lines)
+        try:
+            if lines:
+                with self._db.write() as tx:
+                    access.record_activity(tx, lines)
+        except (Refusal, sqlite3.Error):                # another process holds the file: these lines wait for the next time
+            with self._lock:
+                self._lines = (lines + self._lines)[-MOST_WAITING:]
 
     def close(self) -> None:
         self._closing.set()
