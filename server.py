@@ -1,0 +1,324 @@
+"""server.py - routes, state and main: the connector of articles 4 to 7 as one process.
+
+    python3 server.py                         the endpoint on http://127.0.0.1:8767/api/v1/external-mcp
+    python3 server.py --demo --self-consent   WEAKENED, for the scripted runs (client.py): consent needs no person
+
+Before every route stand two gates: a Host that is not ours gets 421, a foreign Origin 403; a page on another site could
+otherwise reach a server on the reader's own machine (DNS rebinding). Then the table of routes: (method, path), where a
+path that ends in /* takes everything below it. A method without an entry gets 405 with Allow, before any sign-in.
+Errors become HTTP here and nowhere else. Two servers may share one DATA folder.
+
+Not here: sockets (wire.py), JSON-RPC (mcp.py), the routes of sign-in (signin.py), of the owner (owner.py, pages.py),
+what a call may do (tools.py, access.py).
+"""
+import argparse
+import os
+import signal
+import sqlite3
+import stat
+import sys
+import threading
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from urllib.parse import urlsplit
+
+import access
+import catalogue
+import kb_store
+import mcp
+import note_store
+import note_tabs
+import tools
+import wire
+import workspace
+from versioned import Database, Refusal
+from wire import Request, Response
+
+# --- data ---------------------------------------------------------------------
+
+SCHEMAS = (workspace.SCHEMA, access.SCHEMA, kb_store.SCHEMA, note_tabs.SCHEMA, note_store.SCHEMA)
+DAY_S = 24 * 3600
+LOOPBACK = ('127.0.0.1', 'localhost', '::1')
+
+
+class Config(NamedTuple):
+    """The flags, under their names."""
+    port: int = 8767
+    host: str = '127.0.0.1'
+    data: str = 'data'
+    base_url: str = ''              # as the world sees us; empty: http://HOST:PORT
+    kb: Optional[str] = None
+    notes: Optional[str] = None
+    repo: Optional[str] = None
+    ttl: int = 7 * DAY_S            # seconds a proposal waits for the owner
+    git: str = 'pack'
+    demo: bool = False              # the rest only with it
+    check: str = 'per_call'
+    mode: str = 'cas'
+    self_consent: bool = False
+    inject_crash: bool = False
+
+
+Route = Callable[[tools.State, Request], Response]
+Routes = Dict[Tuple[str, str], Route]
+
+# What browsers may call from another page: nothing there looks at a cookie.
+SHARED = (mcp.ENDPOINT, mcp.METADATA, '/.well-known/oauth-protected-resource',
+          '/.well-known/oauth-authorization-server', '/.well-known/openid-configuration',
+          '/api/v1/external-oauth/token', '/api/v1/external-oauth/register')
+ALLOWED_HEADERS = ('Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, '
+                   'Mcp-Session-Id, Last-Event-ID')
+STATUS = {'unauthorized': 401, 'agent_scope_denied': 403, 'not_found': 404, 'invalid_argument': 400,
+          'storage_busy': 503, 'storage_unusable': 503}        # of a refusal outside the endpoint; any other: 409
+JSON = (('Content-Type', 'application/json'), ('Cache-Control', 'no-store'), ('X-Content-Type-Options', 'nosniff'))
+
+# --- rules --------------------------------------------------------------------
+
+
+def handle(state: tools.State, table: Routes, request: Request) -> Response:
+    """One request, whatever it is, to one answer."""
+    origin = request.headers.get('origin')
+    if not host_is_ours(state.config, request.headers.get('host', '')):
+        return error_response(421, 'wrong_host', 'this server does not answer under that name')
+    if origin is not None and not origin_is_allowed(state.config, origin, request):
+        return error_response(403, 'origin_denied', 'requests from that origin are not accepted')
+    response = routed(state, table, request)
+    return shared(response, origin) if origin is not None and request.path in SHARED else response
+
+
+def routed(state: tools.State, table: Routes, request: Request) -> Response:
+    methods = methods_of(table, request.path)
+    if not methods:
+        return error_response(404, 'not_found', 'there is nothing at this address')
+    method = 'GET' if request.method == 'HEAD' else request.method
+    if method == 'OPTIONS':
+        return Response(204, (('Allow', allow(methods)),), b'')
+    if method not in methods:
+        return error_response(405, 'method_not_allowed', f'use {allow(methods)}', (('Allow', allow(methods)),))
+    try:
+        return methods[method](state, request)
+    except Refusal as refusal:
+        return json_response(STATUS.get(refusal.code, 409), refusal.as_dict())
+    except access.Unauthorized as unauthorized:
+        return error_response(401, 'unauthorized', str(unauthorized))
+    except sqlite3.Error as error:
+        print(f'503 {type(error).__name__}: {str(error)[:200]}', file=sys.stderr, flush=True)
+        return error_response(503, 'storage_failed', 'the storage failed: nothing was changed, try again')
+
+
+def methods_of(table: Routes, path: str) -> Dict[str, Route]:
+    """The methods at `path`: its own entry, else the nearest /* above it."""
+    found = {method: route for (method, at), route in table.items() if at == path}
+    while not found and path:
+        path = path.rpartition('/')[0]
+        found = {method: route for (method, at), route in table.items() if at == path + '/*'}
+    return found
+
+
+def allow(methods: Dict[str, Route]) -> str:
+    return ', '.join(sorted(methods))
+
+
+def host_is_ours(config: Config, host: str) -> bool:
+    """The configured name, or a loopback name under any port: a forwarded port is still this machine."""
+    host = host.lower()
+    name, port = split_port(host)
+    return (name in LOOPBACK and port is not None) or host in (authority(config.host, config.port),
+                                                               urlsplit(config.base_url).netloc.lower())
+
+
+def split_port(host: str) -> Tuple[str, Optional[str]]:
+    """'[::1]:80' -> ('::1', '80'); the port is '' when there is none, None when it is malformed."""
+    name, colon, port = host.rpartition(':')
+    if not colon or host.endswith(']'):
+        name, port = host, ''
+    if name.startswith('[') and name.endswith(']'):
+        name = name[1:-1]
+    well_formed = port == '' or (port.isascii() and port.isdigit())
+    return name, port if well_formed else None
+
+
+def authority(host: str, port: int) -> str:
+    return f'[{host}]:{port}' if ':' in host else f'{host}:{port}'
+
+
+def origin_is_allowed(config: Config, origin: str, request: Request) -> bool:
+    """Ours everywhere; any loopback page where SHARED says so. null is anybody, unless the browser vouches for it:
+    a page with the policy no-referrer sends null with its own form, and Sec-Fetch-Site cannot be set by a page."""
+    parts = urlsplit_or_none(origin)
+    if origin == 'null':
+        return request.path not in SHARED and request.headers.get('sec-fetch-site') == 'same-origin'
+    if parts is None or parts.scheme not in ('http', 'https') or origin != f'{parts.scheme}://{parts.netloc}':
+        return False
+    base = urlsplit(config.base_url)
+    name, port = split_port(parts.netloc.lower())
+    if (parts.scheme, parts.netloc.lower()) == (base.scheme, base.netloc.lower()):
+        return True
+    return name in LOOPBACK and port is not None and (request.path in SHARED or port == str(config.port))
+
+
+def urlsplit_or_none(url: str) -> Any:
+    try:
+        return urlsplit(url)
+    except ValueError:                     # a bracket that is not closed
+        return None
+
+
+def shared(response: Response, origin: str) -> Response:
+    """CORS, on refusals too: a client in a browser must be able to read the challenge of a 401."""
+    more = [('Access-Control-Allow-Origin', origin), ('Vary', 'Origin'),
+            ('Access-Control-Expose-Headers', 'WWW-Authenticate')]
+    if response.status == 204:
+        methods = dict(response.headers)['Allow']
+        more += [('Access-Control-Allow-Methods', methods), ('Access-Control-Allow-Headers', ALLOWED_HEADERS),
+                 ('Access-Control-Max-Age', '600')]
+    return response._replace(headers=(*response.headers, *more))
+
+
+def json_response(status: int, body: dict, headers: Sequence[Tuple[str, str]] = ()) -> Response:
+    return Response(status, (*JSON, *headers), mcp.encode_json(body).encode('utf-8', 'backslashreplace'))
+
+
+def error_response(status: int, code: str, message: str, headers: Sequence[Tuple[str, str]] = ()) -> Response:
+    return json_response(status, {'error': code, 'message': message}, headers)
+
+
+def routes(state: tools.State) -> Routes:
+    """Every route of the server. The other files' tables are merged in; none may take another's place."""
+    listed = [tools.describe(tool) for tool in state.catalogue.values()]
+
+    def call(bearer: Optional[str], name: str, arguments: dict) -> dict:
+        return tools.call_tool(state, bearer, name, arguments)
+
+    def endpoint(state: tools.State, request: Request) -> Response:
+        return mcp.answer(request, listed, call, state.config)
+
+    table: Routes = {('POST', mcp.ENDPOINT): endpoint}
+    for more in TABLES:
+        assert not table.keys() & more.keys(), 'two files claim one route'
+        table.update(more)
+    return table
+
+
+TABLES: List[Routes] = []
+
+# --- I/O ----------------------------------------------------------------------
+
+
+class Running(NamedTuple):
+    config: Config                  # with the port and the base URL that it really has
+    state: tools.State
+    wire: wire.Server
+
+    @property
+    def url(self) -> str:
+        return self.config.base_url + mcp.ENDPOINT
+
+
+def start(config: Config, limits: wire.Limits = wire.Limits()) -> Running:
+    """Bind, open the state, answer. Port 0 takes a free one. Raises OSError or Refusal; nothing is left open then."""
+    listener = wire.listen(config.host, config.port)
+    try:
+        port = listener.getsockname()[1]
+        config = config._replace(port=port, base_url=config.base_url or f'http://{authority(config.host, port)}')
+        state = open_state(config)
+    except BaseException:
+        listener.close()
+        raise
+    table = routes(state)
+    return Running(config, state, wire.Server(listener, lambda request: handle(state, table, request), limits))
+
+
+def stop(running: Running) -> None:
+    running.wire.stop()
+    running.state.close()
+
+
+def open_state(config: Config) -> tools.State:
+    private_folder(config.data)
+    db = Database(os.path.join(config.data, 'state.db'), SCHEMAS)
+    return tools.State(db, catalogue.by_name(), config, token_only=config.check == 'token_only')
+
+
+def private_folder(path: str) -> None:
+    """Make `path`, or accept it only if it is a folder of ours that nobody else may enter."""
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    status = os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise Refusal('data_not_private', f'{path} must be a folder of yours, no link, with mode 700', path=path)
+
+
+def announce(running: Running) -> None:
+    """What a person needs next. One line each, so that programs can read them too."""
+    config = running.config
+    if config.demo:
+        print('WEAKENED by --demo: for the scripted runs on this machine only')
+    print(f'endpoint  {running.url}')
+    print(f'add it    claude mcp add --transport http osfoundry {running.url}')
+    print('stop it   Ctrl-C', flush=True)
+
+
+# --- main ---------------------------------------------------------------------
+
+def parse_flags(argv: Sequence[str]) -> Config:
+    """Exits with 2 on a flag that is wrong, or weaker than the place it is to run in."""
+    parser = argparse.ArgumentParser(prog='server.py', allow_abbrev=False,
+                                     description='The osFoundry connector, reconstructed (articles 4 to 7).')
+    default = Config()
+    parser.add_argument('--port', type=int, default=default.port, help='default %(default)s; 0: any free one')
+    parser.add_argument('--host', default=default.host, help='default %(default)s')
+    parser.add_argument('--data', default=default.data, metavar='DIR', help='state; default %(default)s')
+    parser.add_argument('--base-url', default='', metavar='URL', help='as the world sees it; default http://HOST:PORT')
+    parser.add_argument('--kb', metavar='DIR', help='a folder of articles to serve')
+    parser.add_argument('--notes', metavar='DIR', help='a folder of Notes to serve')
+    parser.add_argument('--repo', metavar='PATH.git', help='a bare repository to propose changes to')
+    parser.add_argument('--ttl', type=int, default=default.ttl, metavar='SECONDS',
+                        help='how long a proposal waits; default %(default)s, 7 days')
+    parser.add_argument('--git', choices=('pack', 'plumbing'), default=default.git, help='default %(default)s')
+    parser.add_argument('--demo', action='store_true', help='allow the weaker designs below, on loopback only')
+    parser.add_argument('--check', choices=('token_only',), help='demo: believe the projects in the token (article 7)')
+    parser.add_argument('--mode', choices=('naive',), help='demo: approve without comparing (article 4)')
+    parser.add_argument('--self-consent', action='store_true', help='demo: consent without a person')
+    parser.add_argument('--inject-crash', action='store_true',
+                        help='demo: fail between git and the database (article 4)')
+    flags = {name: value for name, value in vars(parser.parse_args(argv)).items() if value is not None}
+    config = default._replace(**flags)
+    mistake = wrong_flags(config)
+    if mistake:
+        parser.error(mistake)
+    return config._replace(base_url=config.base_url.rstrip('/'))
+
+
+def wrong_flags(config: Config) -> Optional[str]:
+    weaker = config.check != 'per_call' or config.mode != 'cas' or config.self_consent or config.inject_crash
+    base = urlsplit_or_none(config.base_url)
+    if config.base_url and (base is None or base.scheme not in ('http', 'https') or not base.hostname
+                            or base.path not in ('', '/') or base.query or base.fragment):
+        return '--base-url must be http://NAME[:PORT] or https://NAME[:PORT]'
+    if not 0 <= config.port <= 65535 or config.ttl < 1:
+        return '--port must be 0 to 65535, and --ttl at least 1'
+    if weaker and not config.demo:
+        return '--check, --mode, --self-consent and --inject-crash weaken the server: only with --demo'
+    if config.demo and (config.host not in LOOPBACK or (config.base_url and base.hostname not in LOOPBACK)):
+        return '--demo only on a loopback address'
+    return None
+
+
+def main(argv: Sequence[str]) -> int:
+    config = parse_flags(argv)
+    os.umask(0o077)
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    try:
+        running = start(config)
+    except (OSError, Refusal) as error:
+        print(f'server.py: {error}', file=sys.stderr)
+        return 1
+    announce(running)
+    stopped.wait()
+    stop(running)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
