@@ -1,7 +1,7 @@
 """mcp.py - JSON-RPC on the one endpoint: a request in, an answer out, nothing else touched.
 
-Article 7, "Cosa vede il client prima di avere un token?": initialize and tools/list are public, tools/call needs a token;
-without one it is a 401 whose challenge names the resource metadata, in the header and again in the result's _meta.
+Article 7, "Cosa vede il client prima di avere un token?": initialize and tools/list are public, tools/call needs a
+token; without one it is a 401 whose challenge names the resource metadata, in the header and in the result's _meta.
 Two eras of the protocol share the endpoint, the gates and the tools; an Era below is all that tells them apart:
 LEGACY (2025-06-18 and 2025-11-25: a handshake, then calls) and MODERN (2026-07-28: every request says everything).
 
@@ -33,9 +33,9 @@ from wire import Request, Response
 # --- data ---------------------------------------------------------------------
 
 ENDPOINT = '/api/v1/external-mcp'
-METADATA = '/.well-known/oauth-protected-resource' + ENDPOINT      # RFC 9728: after the host, before the resource's path
-LEGACY_VERSIONS = ('2025-11-25', '2025-06-18')                     # the newest first: what an unknown version is offered
-HEADERLESS = '2025-03-26'                                          # what no version header means; its clients may say so
+METADATA = '/.well-known/oauth-protected-resource' + ENDPOINT  # RFC 9728: after the host, before the resource's path
+LEGACY_VERSIONS = ('2025-11-25', '2025-06-18')                 # the newest first: what an unknown version is offered
+HEADERLESS = '2025-03-26'                                      # what no version header means; its clients may say so
 MODERN_VERSIONS = ('2026-07-28',)
 SERVER_INFO = {'name': 'osfoundry', 'version': '0.1.0'}
 INSTRUCTIONS = ('Call list_granted_resources first: it tells what this connection may reach. Every Note edit needs the '
@@ -47,8 +47,9 @@ CACHEABLE = ('tools/list', 'server/discover')
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 HEADER_MISMATCH, UNSUPPORTED_VERSION = -32020, -32022
 
-META = 'io.modelcontextprotocol/'
-VERSION_KEY, CAPABILITIES_KEY, SERVER_INFO_KEY = META + 'protocolVersion', META + 'clientCapabilities', META + 'serverInfo'
+VERSION_KEY = 'io.modelcontextprotocol/protocolVersion'
+CAPABILITIES_KEY = 'io.modelcontextprotocol/clientCapabilities'
+SERVER_INFO_KEY = 'io.modelcontextprotocol/serverInfo'
 NAMED_BY = {'tools/call': 'name'}  # methods whose Mcp-Name header repeats a parameter
 BEARER = re.compile(r'bearer +([A-Za-z0-9._~+/-]+=*)', re.IGNORECASE)
 SURROGATE = re.compile(r'\\u[dD][89a-fA-F]')
