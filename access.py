@@ -1,11 +1,12 @@
 """access.py - connections, where every item is, and the check before every tool.
 
-Article 7: "Perché lo scope non basta", "La ricostruzione" (its function access()), and article 6: "Dov'è il confine". A token
-says who, which connection, which scopes; everything else is read again at every call, in the transaction that does the work.
-Nothing is cached. `--check token_only` keeps the article's weaker design, for its table.
+Article 7: "Perché lo scope non basta", "La ricostruzione" (its function access()), and article 6: "Dov'è il
+confine". A token says who, which connection, which scopes; everything else is read again at every call, in the
+transaction that does the work. Nothing is cached. `--check token_only` keeps the article's weaker design, for its
+table.
 
-Not here: who calls these in which order (tools.call_tool), sign-in (oauth.py), people and roles (workspace.py), the tables
-of the article (client.py access, bench.py access).
+Not here: who calls these in which order (tools.call_tool), sign-in (oauth.py), people and roles (workspace.py), the
+tables of the article (client.py access, bench.py access).
 """
 import hashlib
 import json
@@ -81,7 +82,7 @@ CREATE INDEX IF NOT EXISTS activity_by_connection ON activity (connection, seque
 
 SCOPES = ('osfoundry:read', 'osfoundry:write', 'osfoundry:run', 'osfoundry:models')
 ASSISTANTS = ('claude', 'chatgpt', 'other')
-NEEDS = {'view': workspaces.VIEWER, 'edit': workspaces.EDITOR, 'run': workspaces.EDITOR}    # of the approver, on the item
+NEEDS = {'view': workspaces.VIEWER, 'edit': workspaces.EDITOR, 'run': workspaces.EDITOR}      # the approver's role
 TOKEN_BYTES = 32
 RECENT = 100                              # lines of activity a page shows
 LISTED = 100                              # resources an answer lists; a search narrows them
@@ -89,8 +90,10 @@ LISTED = 100                              # resources an answer lists; a search 
 # The approver's role (of c) on the item (p): the nearest one, and none at all for whoever has left the workspace.
 APPROVER_ROLE = """CASE WHEN of_workspace.role IS NULL THEN 0
                         ELSE COALESCE(of_item.role, of_project.role, of_workspace.role) END"""
-APPROVER_ROLES = """LEFT JOIN roles of_item ON of_item.person = c.approver AND of_item.kind = p.kind AND of_item.id = p.id
-LEFT JOIN roles of_project ON of_project.person = c.approver AND of_project.kind = 'project' AND of_project.id = p.project
+APPROVER_ROLES = """
+LEFT JOIN roles of_item ON of_item.person = c.approver AND of_item.kind = p.kind AND of_item.id = p.id
+LEFT JOIN roles of_project
+       ON of_project.person = c.approver AND of_project.kind = 'project' AND of_project.id = p.project
 LEFT JOIN roles of_workspace
        ON of_workspace.person = c.approver AND of_workspace.kind = 'workspace' AND of_workspace.id = c.workspace"""
 # Everything the check has to know, in one statement, from the state of this moment.
@@ -104,6 +107,7 @@ LEFT JOIN project_members m ON m.connection = c.connection AND m.project = p.pro
 LEFT JOIN invitations i ON i.connection = c.connection AND i.kind = p.kind AND i.id = p.id
 {APPROVER_ROLES}
 """
+
 LISTED_IN_PROJECT = f"""
 SELECT p.kind, p.id, p.name
 FROM (SELECT ? AS approver, ? AS workspace) c
@@ -154,10 +158,11 @@ def digest(token: str) -> bytes:
 
 
 def authenticate(tx: Tx, bearer: Optional[str], now_us: int, token_only: bool = False) -> Grant:
-    """The token's grant, else Unauthorized. A live token of a revoked connection is still known: the check refuses it."""
+    """The token's grant, else Unauthorized. The token of a revoked connection is still known: the check refuses it."""
     row = bearer and tx.execute(
         'SELECT t.connection, c.workspace, c.approver, t.scopes, t.projects_at_issue '
-        'FROM access_tokens t JOIN connections c ON c.connection = t.connection WHERE t.digest = ? AND t.expires_us > ?',
+        'FROM access_tokens t JOIN connections c ON c.connection = t.connection '
+        'WHERE t.digest = ? AND t.expires_us > ?',
         (digest(bearer), now_us)).fetchone()
     if not row:
         raise Unauthorized('Connect osFoundry to continue')
@@ -172,7 +177,7 @@ def require_scope(grant: Grant, scope: str) -> None:
 
 
 def check(tx: Tx, grant: Grant, tool: str, needs: str, ref: Optional[Ref]) -> None:
-    """Whether this call may happen now; else a Refusal, in the article's order. `ref` is None for a tool of no one item."""
+    """Whether this call may happen now; else a Refusal, in the article's order. `ref` None: a tool of no one item."""
     facts = read_facts(tx, grant.connection, tool, ref)
     if grant.projects_at_issue is not None:
         return check_token_only(grant, facts, ref)
@@ -247,7 +252,7 @@ def reachable(tx: Tx, grant: Grant) -> List[str]:
 
 def listed(tx: Tx, grant: Grant, project: Optional[str] = None, kind: Optional[str] = None, search: str = '',
            limit: int = LISTED) -> List[Tuple[Ref, str, str]]:
-    """(item, name, project) of what this connection may see now, by project, kind and id; kind None: all but projects."""
+    """(item, name, project) that this connection may see now, by project, kind and id; kind None: all but projects."""
     found: List[Tuple[Ref, str, str]] = []
     for reached in reachable(tx, grant) if project is None else [project]:
         rows = tx.execute(LISTED_IN_PROJECT, (grant.approver, grant.workspace, reached, kind, kind,
@@ -270,7 +275,8 @@ def issue_access_token(tx: Tx, connection: str, scopes: Iterable[str], now_us: i
     projects = [project for (project,) in tx.execute(
         'SELECT project FROM project_members WHERE connection = ? ORDER BY project', (connection,))]
     tx.execute('INSERT INTO access_tokens VALUES (?, ?, ?, ?, ?)',
-               (digest(token), connection, ' '.join(sorted(set(scopes))), now_us + ttl_s * 1_000_000, json.dumps(projects)))
+               (digest(token), connection, ' '.join(sorted(set(scopes))), now_us + ttl_s * 1_000_000,
+                json.dumps(projects)))
     return token
 
 
@@ -375,7 +381,7 @@ def save_tools(tx: Tx, connection: str, off: Iterable[str]) -> None:
 
 
 def revoke(tx: Tx, connection: str) -> None:
-    """For good. Its tokens stay known, so that the assistant reads connection_revoked instead of being sent to sign in."""
+    """For good. Its tokens stay known: the assistant reads connection_revoked instead of being sent to sign in."""
     tx.execute("UPDATE connections SET status = 'revoked' WHERE connection = ?", (connection,))
     tx.execute('DELETE FROM project_members WHERE connection = ?', (connection,))
     tx.execute('DELETE FROM invitations WHERE connection = ?', (connection,))
@@ -383,7 +389,8 @@ def revoke(tx: Tx, connection: str) -> None:
 
 def require_place(tx: Tx, ref: Ref, workspace: str) -> Optional[str]:
     """The project an item of this workspace lies in (None: in none); else not_found."""
-    row = tx.execute('SELECT project FROM places WHERE kind = ? AND id = ? AND workspace = ?', (*ref, workspace)).fetchone()
+    row = tx.execute('SELECT project FROM places WHERE kind = ? AND id = ? AND workspace = ?',
+                     (*ref, workspace)).fetchone()
     if row is None:
         raise Refusal('not_found', f'there is no {ref.kind} {ref.id!r} in this workspace')
     return row[0]

@@ -1,7 +1,8 @@
 """catalogue.py - all tools that the server offers, merged.
 
-Article 7, "Cosa vede il client prima di avere un token?": the catalogue is public, so no description holds anybody's data
-(a test). Each tools_*.py holds the tools of one article; this file only joins them, so that none imports another.
+Article 7, "Cosa vede il client prima di avere un token?": the catalogue is public, so no description holds
+anybody's data (a test). Each tools_*.py holds the tools of one article; this file only joins them, so that none
+imports another.
 
 Not here: what a tool is and how it is called (tools.py).
 """

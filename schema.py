@@ -1,7 +1,8 @@
 """schema.py - the small JSON Schema checker that every tool's arguments pass before anything else looks at them.
 
-Article 1 publishes the schemas ("query": 2 to 200 characters, "limit": 1 to 20); a model that gets them wrong must read which
-argument and which limit. Only the keywords below exist here, and every schema of the catalogue uses no others (a test).
+Article 1 publishes the schemas ("query": 2 to 200 characters, "limit": 1 to 20); a model that gets them wrong must
+read which argument and which limit. Only the keywords below exist here, and every schema of the catalogue uses no
+others (a test).
 
 Not here: what the arguments mean (the stores), the catalogue itself (tools.py, catalogue.py).
 """

@@ -1,11 +1,12 @@
 """tools.py - what a tool is, and the one place where access, store and transaction meet: call_tool.
 
-Article 7, "Cosa vede il client prima di avere un token?" (annotations and securitySchemes of every tool) and "Perché lo scope
-non basta?" (what is read again at every call); article 6, Recent activity. Every tool of every article goes through call_tool,
-so that a revocation is either before a call (refused) or after it (the edit counted), also across two processes.
+Article 7, "Cosa vede il client prima di avere un token?" (annotations and securitySchemes of every tool) and
+"Perché lo scope non basta?" (what is read again at every call); article 6, Recent activity. Every tool of every
+article goes through call_tool, so that a revocation is either before a call (refused) or after it (the edit
+counted), also across two processes.
 
-Not here: the tools (tools_kb.py, tools_notes.py, tools_gitnest.py, tools_project.py; merged by catalogue.py), the rules of
-access (access.py), JSON-RPC (mcp.py), HTTP (wire.py, server.py).
+Not here: the tools (tools_kb.py, tools_notes.py, tools_gitnest.py, tools_project.py; merged by catalogue.py), the
+rules of access (access.py), JSON-RPC (mcp.py), HTTP (wire.py, server.py).
 """
 import json
 import sqlite3
@@ -29,11 +30,11 @@ class Tool(NamedTuple):
     description: str                      # for the model; holds no data of anybody's
     schema: dict                          # of the arguments; root type object
     scope: str                            # READ, WRITE or RUN
-    needs: str                            # of the approver on the item: 'view', 'edit', 'run'; 'connection' = of no one item
+    needs: str                            # of the approver: 'view', 'edit', 'run'; 'connection' = no one item
     read_only: bool
     destructive: bool
     open_world: bool
-    ref: Callable[[Tx, dict], Optional[Ref]]    # the item of a call, or the container of a child; unknown = Refusal not_found
+    ref: Callable[[Tx, dict], Optional[Ref]]     # the item, or the container of a child; unknown = Refusal not_found
     run: Callable[['Call'], 'Answer']
 
 
@@ -106,7 +107,7 @@ def line(state: 'State', grant: access.Grant, tool: Tool, ref: Optional[Ref], ou
 
 
 def named_item(tool: Tool, arguments: dict) -> Optional[Ref]:
-    """Which item a refused call named, for Recent activity: the first argument NAME_id. Bounded, and never its content."""
+    """Which item a refused call named, for Recent activity: the first argument NAME_id, bounded; never content."""
     for name in tool.schema['properties']:
         if name.endswith('_id') and isinstance(arguments, dict) and isinstance(arguments.get(name), str):
             return Ref(name[:-len('_id')], arguments[name].encode('ascii', 'replace').decode('ascii')[:128])
@@ -138,15 +139,19 @@ def arguments_of(required: Dict[str, dict], optional: Optional[Dict[str, dict]] 
 
 
 def text(shortest: int, longest: int, description: str = '') -> dict:
-    return {'type': 'string', 'minLength': shortest, 'maxLength': longest, **({'description': description} if description else {})}
+    return described({'type': 'string', 'minLength': shortest, 'maxLength': longest}, description)
 
 
 def integer(least: int, most: int, description: str = '') -> dict:
-    return {'type': 'integer', 'minimum': least, 'maximum': most, **({'description': description} if description else {})}
+    return described({'type': 'integer', 'minimum': least, 'maximum': most}, description)
+
+
+def described(argument: dict, description: str) -> dict:
+    return {**argument, 'description': description} if description else argument
 
 
 ID = {'type': 'string', 'minLength': 1, 'maxLength': 128}
-VERSION = {'type': 'string', 'minLength': 20, 'maxLength': 40, 'format': 'date-time'}      # parse_stamp says more
+VERSION = {'type': 'string', 'format': 'date-time'}     # versioned.parse_stamp says more
 KEY = {'type': 'string', 'minLength': 8, 'maxLength': 128}
 
 
@@ -194,7 +199,7 @@ class Activity:
             if lines:
                 with self._db.write() as tx:
                     access.record_activity(tx, lines)
-        except (Refusal, sqlite3.Error):                # another process holds the file: these lines wait for the next time
+        except (Refusal, sqlite3.Error):                # another process holds the file: the lines wait
             with self._lock:
                 self._lines = (lines + self._lines)[-MOST_WAITING:]
 

@@ -1,9 +1,10 @@
 """tools_project.py - what a connection may look for first: its projects and what lies in them.
 
-Article 6, "Un'esecuzione reale", and article 7, steps 1 and 2 of the scenario. Every list is filtered by the projects of this
-moment; it never says that something exists elsewhere.
+Article 6, "Un'esecuzione reale", and article 7, steps 1 and 2 of the scenario. Every list is filtered by the
+projects of this moment; it never says that something exists elsewhere.
 
-Not here: where items are and who may see them (access.py), the tools of one kind of item (tools_kb.py, tools_notes.py, ...).
+Not here: where items are and who may see them (access.py), the tools of one kind of item (tools_kb.py,
+tools_notes.py, ...).
 """
 from typing import List, Optional
 

@@ -1,10 +1,11 @@
 """workspace.py - workspaces, their people, and what each of them may do to what.
 
-Article 6, "Chi fa cosa" and step 3 (one workspace a connection), and article 7, "Perché lo scope non basta": what the person
-who approved a connection may do to an item *now*. A role is held on a workspace, on a project or on one item; the nearest
-one counts, and whoever left the workspace has none, whatever is still written down below it.
+Article 6, "Chi fa cosa" and step 3 (one workspace a connection), and article 7, "Perché lo scope non basta": what
+the person who approved a connection may do to an item *now*. A role is held on a workspace, on a project or on one
+item; the nearest one counts, and whoever left the workspace has none, whatever is still written down below it.
 
-Not here: connections, where an item is, and the check (access.py); the Notes, articles and records themselves (their stores).
+Not here: connections, where an item is, and the check (access.py); the Notes, articles and records themselves
+(their stores).
 """
 from versioned import Ref, Refusal, Tx, invalid
 
@@ -38,7 +39,8 @@ NAME_LENGTH = (1, 120)                    # characters of any name a person or a
 
 def add_person(tx: Tx, person: str, name: str) -> None:
     check_name('name', name)
-    tx.execute('INSERT INTO people VALUES (?, ?) ON CONFLICT (person) DO UPDATE SET name = excluded.name', (person, name))
+    tx.execute('INSERT INTO people VALUES (?, ?) ON CONFLICT (person) DO UPDATE SET name = excluded.name',
+               (person, name))
 
 
 def create_workspace(tx: Tx, workspace: str, name: str, owner: str) -> None:
@@ -51,8 +53,8 @@ def set_role(tx: Tx, person: str, ref: Ref, role: str) -> None:
     """What `person` may do to `ref` from now on. 'none' on an item or a project shuts out even a workspace's editor."""
     if role not in ROLES:
         raise invalid('role', 'one of ' + ', '.join(ROLES))
-    tx.execute('INSERT INTO roles VALUES (?, ?, ?, ?) ON CONFLICT (person, kind, id) DO UPDATE SET role = excluded.role',
-               (person, *ref, ROLES[role]))
+    tx.execute('INSERT INTO roles VALUES (?, ?, ?, ?) '
+               'ON CONFLICT (person, kind, id) DO UPDATE SET role = excluded.role', (person, *ref, ROLES[role]))
 
 
 def clear_role(tx: Tx, person: str, ref: Ref) -> None:
@@ -74,7 +76,7 @@ def role_in(tx: Tx, person: str, workspace: str) -> int:
 
 
 def require_role(tx: Tx, person: str, workspace: str, least: int) -> None:
-    """Raise not_found for a stranger (the workspace's existence does not leak), role_too_low for a member below `least`."""
+    """not_found for a stranger (the workspace's existence does not leak), role_too_low for a member below `least`."""
     held = role_in(tx, person, workspace)
     if held == NO_ROLE:
         raise Refusal('not_found', f'there is no workspace {workspace!r}: choose one of yours')

@@ -1,6 +1,7 @@
 """A small workspace for the tests of access: projects A and B, one knowledge base and one Note in each, one connection.
 
-Not a test module. Everything is real: a sqlite file, the stores, call_tool; the owner's clicks are access.py's functions.
+Not a test module. Everything is real: a sqlite file, the stores, call_tool; the owner's clicks are access.py's
+functions.
 """
 import itertools
 import json
@@ -28,7 +29,7 @@ ALL_SCOPES = access.SCOPES
 
 
 class World:
-    """`call(name, **arguments)` calls a tool with the connection's token; `click(function, ...)` is the owner at work."""
+    """`call(name, **arguments)` calls a tool with the connection's token; `click(function, ...)` is the owner's."""
 
     def __init__(self, folder=None, token_only=False):
         self.folder = folder or tempfile.mkdtemp(prefix='access-')
@@ -65,7 +66,8 @@ class World:
     def edit_arguments(self, content='new words'):
         article = self.call('read_knowledge_article', knowledge_base_id='kb-a', article_id='refunds')
         return {'knowledge_base_id': 'kb-a', 'article_id': 'refunds', 'content': content,
-                'expected_version': article['structuredContent']['citation']['updated_at'], 'idempotency_key': self.key()}
+                'expected_version': article['structuredContent']['citation']['updated_at'],
+                'idempotency_key': self.key()}
 
     def recent(self):
         self.state.activity.flush()
@@ -89,11 +91,13 @@ def build_workspace(tx):
         access.create_project(tx, project, 'acme', f'Project {letter.upper()}')
         kb_store.create_knowledge_base(tx, f'kb-{letter}', f'Support {letter.upper()}')
         access.place(tx, Ref('knowledge_base', f'kb-{letter}'), 'acme', project, False, f'Support {letter.upper()}')
-        article = {'knowledge_base_id': f'kb-{letter}', 'article_id': 'refunds', 'title': 'Refund policy', 'content': '30 days'}
+        article = {'knowledge_base_id': f'kb-{letter}', 'article_id': 'refunds',
+                   'title': 'Refund policy', 'content': '30 days'}
         kb_store.create_article(tx, OWNER, article, 1)
         kb_store.publish_article(tx, OWNER, article, 2)
-        note_store.create_note(tx, OWNER, f'note-{letter}1', f'Note {letter.upper()}', [{'tab_type': 'note', 'label': 'Brief'}], 1)
-        access.place(tx, Ref('note', f'note-{letter}1'), 'acme', project, False, f'Q3 launch checklist {letter.upper()}')
+        title = f'Q3 launch checklist {letter.upper()}'
+        note_store.create_note(tx, OWNER, f'note-{letter}1', title, [{'tab_type': 'note', 'label': 'Brief'}], 1)
+        access.place(tx, Ref('note', f'note-{letter}1'), 'acme', project, False, title)
 
 
 def connect(tx):

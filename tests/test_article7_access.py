@@ -198,7 +198,8 @@ class TheOrder(WithWorld):
         facts = access.Facts('revoked', True, None, None, False, None, workspace.NO_ROLE)
         steps = ((dict(status='active'), 'connection_revoked'), (dict(unticked=False), 'tool_not_enabled'),
                  (dict(workspace='acme', project='project-b'), 'not_found'), (dict(in_project=True), 'not_in_project'),
-                 (dict(approver_role=workspace.EDITOR), 'approver_lacks_role'), (dict(invitation='runner'), 'runner_role_required'))
+                 (dict(approver_role=workspace.EDITOR), 'approver_lacks_role'),
+                 (dict(invitation='runner'), 'runner_role_required'))
         grant = access.Grant('c', 'acme', APPROVER, frozenset())
         real = access.read_facts
         try:
@@ -219,7 +220,7 @@ class TheOrder(WithWorld):
         weak.connection, weak.token = self.world.connection, self.world.token
         self.click(access.place, Ref('note', 'note-m'), 'acme', 'project-b', False, 'moved')
         self.assertEqual(weak.code('list_project_resources'), 'ok')
-        self.assertEqual(weak.code('read_knowledge_article', **dict(READ_A[1], knowledge_base_id='kb-b')), 'not_in_project')
+        self.assertEqual(weak.code(READ_A[0], **dict(READ_A[1], knowledge_base_id='kb-b')), 'not_in_project')
         self.click(access.remove_from_project, self.world.connection, 'project-a')
         self.assertEqual(weak.code(*READ_A[:1], **READ_A[1]), 'ok')
         self.assertEqual(self.code(), 'not_in_project')
@@ -248,7 +249,8 @@ class OneCall(WithWorld):
         kb = 'knowledge_base'
         self.assertEqual(sorted(lines), sorted([
             ('read_knowledge_article', kb, 'kb-a', 'ok'), ('edit_knowledge_article', kb, 'kb-a', 'ok'),
-            ('read_knowledge_article', kb, 'kb-b', 'not_in_project'), ('search_knowledge_base', kb, 'kb-a', 'invalid_argument'),
+            ('read_knowledge_article', kb, 'kb-b', 'not_in_project'),
+            ('search_knowledge_base', kb, 'kb-a', 'invalid_argument'),
             ('edit_knowledge_article', '', '', 'insufficient_scope')]))
         self.assertNotIn('secret', json.dumps(self.world.recent()))
 
@@ -256,8 +258,8 @@ class OneCall(WithWorld):
         edit = self.world.edit_arguments()
         with self.world.db.read() as tx:
             before = versioned.last_sequence(tx, KB_A)
-        self.assertEqual(self.code('edit_knowledge_article', **dict(edit, expected_version='2020-01-01T00:00:00.000000Z')),
-                         'stale_version')
+        stale = dict(edit, expected_version='2020-01-01T00:00:00.000000Z')
+        self.assertEqual(self.code('edit_knowledge_article', **stale), 'stale_version')
         with self.world.db.read() as tx:
             self.assertEqual(versioned.last_sequence(tx, KB_A), before)
         self.assertEqual([line['outcome'] for line in self.world.recent()[:1]], ['stale_version'])
@@ -363,12 +365,13 @@ def nodes(node):
 
 
 class TheChecker(unittest.TestCase):
-    CASES = [                                         # schema of the argument `a`, wrong value, field and limit in the refusal
+    CASES = [                                         # schema of the argument `a`, wrong value, field and limit told
         ({'type': 'string'}, 1, 'a', 'a string'), ({'type': 'integer'}, True, 'a', 'an integer'),
         ({'type': 'integer'}, 1.0, 'a', 'an integer'), ({'type': 'number'}, math.nan, 'a', 'finite'),
         ({'type': 'number'}, False, 'a', 'a number'), ({'type': ['string', 'null']}, 1, 'a', 'a string or a null'),
         ({'type': 'integer'}, 2 ** 63, 'a', str(2 ** 63 - 1)), ({'type': 'integer', 'minimum': 1}, 0, 'a', '1'),
-        ({'type': 'integer', 'maximum': 20}, 21, 'a', '20'), ({'type': 'string', 'minLength': 2}, 'x', 'a', 'at least 2 characters'),
+        ({'type': 'integer', 'maximum': 20}, 21, 'a', '20'),
+        ({'type': 'string', 'minLength': 2}, 'x', 'a', 'at least 2 characters'),
         ({'type': 'string', 'maxLength': 200}, 'x' * 201, 'a', 'at most 200 characters'),
         ({'type': 'string'}, '\ud800', 'a', 'lone surrogate'), ({'type': 'string'}, 'a\x00b', 'a', 'NUL'),
         ({'type': 'string', 'enum': ['note', 'sheet']}, 'file', 'a', 'note, sheet'),
@@ -377,7 +380,7 @@ class TheChecker(unittest.TestCase):
         ({'type': 'array', 'items': {'type': 'integer'}}, [1, 'x'], 'a[1]', 'an integer'),
         ({'type': 'array', 'maxItems': 2}, [1, 2, 3], 'a', 'at most 2 elements'),
         ({'type': 'array', 'minItems': 1}, [], 'a', 'at least 1 elements'),
-        ({'type': 'object', 'properties': {'title': {'type': 'string'}}, 'required': ['title']}, {}, 'a.title', 'required'),
+        ({'type': 'object', 'properties': {'b': {'type': 'string'}}, 'required': ['b']}, {}, 'a.b', 'required'),
         ({'type': 'object', 'additionalProperties': {'type': 'string'}}, {'x': 1}, 'a.x', 'a string'),
         ({'type': 'object', 'additionalProperties': False}, {'x': 1}, 'a.x', 'left out'),
         ({'type': 'object', 'maxProperties': 1}, {'x': 1, 'y': 2}, 'a', 'at most 1 members'),
