@@ -1,0 +1,110 @@
+"""git_process.py - git as a child process: a clean environment, a deadline, and one reader that stays open.
+
+Article 4, "Quanto costa?": almost all of an approval is the start of processes. So the reads go through one process
+that was started before, and whoever counts processes counts calls of `run`.
+
+Not here: what is asked and what is written (git_repo.py), the bytes (git_objects.py).
+"""
+import os
+import select
+import subprocess
+import threading
+from typing import Dict, Optional, Sequence, Tuple
+
+from git_objects import OID, GitError
+
+# --- data ---------------------------------------------------------------------
+
+GIT_DEADLINE_S = 60.0           # no git child is waited for any longer
+READ_LIMIT = 1 << 26            # bytes of one object
+
+# --- rules --------------------------------------------------------------------
+
+def environment(git_dir: str) -> Dict[str, str]:
+    """Nothing of the caller's git reaches the child: a GIT_INDEX_FILE, an alias, a replace reference or a prompt."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith('GIT_')}
+    return {**clean, 'GIT_DIR': git_dir, 'GIT_CONFIG_NOSYSTEM': '1', 'GIT_CONFIG_GLOBAL': os.devnull,
+            'HOME': os.devnull, 'XDG_CONFIG_HOME': os.devnull, 'GIT_ATTR_NOSYSTEM': '1', 'GIT_NO_REPLACE_OBJECTS': '1',
+            'GIT_OPTIONAL_LOCKS': '0', 'GIT_TERMINAL_PROMPT': '0', 'GIT_ALLOW_PROTOCOL': 'file', 'LC_ALL': 'C'}
+
+
+# --- I/O ----------------------------------------------------------------------
+
+def run(git_dir: str, arguments: Sequence[str], text: str = '', environ: Optional[Dict[str, str]] = None,
+        fds: Sequence[int] = (), umask: int = -1) -> Tuple[int, str, str]:
+    """Run git to its end: (exit status, output, errors). At the deadline it is killed, and git_failed raised."""
+    try:
+        done = subprocess.run(['git', *arguments], input=text.encode('utf-8'), stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=GIT_DEADLINE_S, pass_fds=fds, umask=umask,
+                              env={**environment(git_dir), **(environ or {})})
+    except subprocess.TimeoutExpired as error:
+        raise GitError('git_failed', f'git did not end within {GIT_DEADLINE_S:.0f} s') from error
+    except OSError as error:
+        raise GitError('git_failed', f'git cannot be started: {error}') from error
+    return done.returncode, done.stdout.decode('utf-8', 'replace'), done.stderr.decode('utf-8', 'replace').strip()
+
+
+class CatFile:
+    """A kept-open `git cat-file --batch`: objects and references in microseconds. It sees moved references, new packs
+    and gc. It ends with us, even when we are killed: its input closes."""
+
+    def __init__(self, git_dir: str):
+        self._git_dir, self._child, self._lock = git_dir, None, threading.Lock()
+
+    def ask(self, name: str, limit: int = READ_LIMIT) -> Optional[Tuple[str, str, bytes]]:
+        """(object id, type, data) of an object id or of a reference that we built; None: there is none."""
+        assert OID.fullmatch(name) or name.startswith('refs/') and '\n' not in name, name   # a newline asks twice
+        with self._lock:
+            for attempt in (1, 2):
+                try:
+                    return self._ask(name, limit)
+                except (OSError, EOFError) as error:          # it died: a new one, once
+                    self._end()
+                    if attempt == 2:
+                        raise GitError('git_failed', f'git cat-file: {error}') from error
+                except BaseException:                         # an unread answer would become the next one's
+                    self._end()
+                    raise
+
+    def _ask(self, name: str, limit: int) -> Optional[Tuple[str, str, bytes]]:
+        if self._child is None:
+            self._child = subprocess.Popen(['git', 'cat-file', '--batch'], env=environment(self._git_dir), bufsize=0,
+                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self._ready = select.poll()
+            self._ready.register(self._child.stdout, select.POLLIN)
+        self._child.stdin.write(name.encode('utf-8') + b'\n')
+        data = b''
+        while b'\n' not in data:
+            data += self._read(4096)
+        header, data = data.split(b'\n', 1)
+        words = header.decode('utf-8', 'replace').split(' ')
+        if len(words) != 3 or not OID.fullmatch(words[0]):
+            return None                                       # "NAME missing"
+        size, chunks = int(words[2]), [data]
+        if size > limit:
+            raise GitError('too_large', f'{name} has {size:,} bytes, the limit is {limit:,}', size=size, limit=limit)
+        missing = size + 1 - len(data)
+        while missing > 0:
+            chunks.append(self._read(min(missing, 1 << 20)))
+            missing -= len(chunks[-1])
+        return words[0], words[1], b''.join(chunks)[:size]
+
+    def _read(self, size: int) -> bytes:
+        if not self._ready.poll(GIT_DEADLINE_S * 1000):
+            raise GitError('git_failed', f'git cat-file did not answer within {GIT_DEADLINE_S:.0f} s')
+        data = os.read(self._child.stdout.fileno(), size)
+        if not data:
+            raise EOFError('it ended')
+        return data
+
+    def _end(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child.stdin.close()
+            self._child.stdout.close()
+            self._child.wait()
+            self._child = None
+
+    def close(self) -> None:
+        with self._lock:
+            self._end()

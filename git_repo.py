@@ -1,0 +1,417 @@
+"""git_repo.py - one commit onto one branch of a bare repository, or nothing.
+
+Article 4, "La ricostruzione": the approval builds a commit that moves no reference, then one reference transaction
+moves the branch only if it still is where the reviewer saw it, and makes a marker that names the proposal. Here the
+commit is written as one pack, synced before any reference, so that an approval costs one git process; the article's
+own way, in eight, is git_plumbing.py and gives the same commit ids.
+
+    python3 git_repo.py        two writers on one base, in a throwaway repository: one moves it, one is told (0.3 s)
+
+Holds against: other processes with this class (one lock, which a git child outlives us with), ordinary pushes (compare
+and swap), `git gc --prune=now` (.keep), SIGKILL at any moment (the note in the lock file says what to sweep).
+Not here: proposals and their recovery (proposals.py), which paths are safe to write (git_paths.py). With
+git_objects.py and git_process.py this file stands alone: copy the three. sha256 needs git 2.29.
+"""
+import fcntl
+import hashlib
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+import git_process
+from git_objects import (EXECUTABLE, FILE, NOT_A_FILE, TREE, Build, GitError, Intent, Objects, commit_data, conflict,
+                         nested, object_id, pack_bytes, parse_tree, person, tree_data)
+
+# --- data ---------------------------------------------------------------------
+
+FOLDER = 'osfoundry'            # ours, inside the repository: the lock, and a HEAD of our own
+MARKERS = 'refs/proposals/'
+PACK_NAME = re.compile('pack-[0-9a-f]{40}')
+KEEP = b'osfoundry\n'           # what our .keep files say
+LOCK_WAIT_S = 30.0              # for another decision on this repository
+RETRY_S = 5.0                   # for somebody's lock on the reference itself
+ABANDONED_S = 60.0              # a lock of somebody else's that old belongs to a dead process
+GC_EVERY = 40                   # approvals: 1,000 packs make one six times as slow
+
+
+class Facts(NamedTuple):
+    """What git says. `contains`: whether the asked commit is on the branch; None when nobody asked."""
+    head: Optional[str]
+    marker: Optional[str]
+    contains: Optional[bool]
+
+
+# --- I/O ----------------------------------------------------------------------
+
+class Repository:
+    """A bare repository. `processes` counts the git children; `hooks=True` lets the repository's own hooks run."""
+
+    def __init__(self, path: str, hooks: bool = False):
+        self.path, self.hooks, self.processes = os.path.abspath(path), hooks, 0
+        self._ours, self._packs = os.path.join(self.path, FOLDER), os.path.join(self.path, 'objects', 'pack')
+        self._one_at_a_time, self._lock_fd, self._swept = threading.Lock(), None, False
+        self._moves, self._gc, self._umask = 0, None, -1
+        try:
+            bare, self.hash_name = self.git('rev-parse', '--is-bare-repository', '--show-object-format').split()
+        except GitError as error:
+            raise GitError('unusable', f'{self.path} is no git repository: {error}') from error
+        if bare != 'true':
+            raise GitError('unusable', f'{self.path} is not bare: moving its branch would leave its files behind')
+        self.id_bytes = hashlib.new(self.hash_name).digest_size
+        self.zero = '0' * 2 * self.id_bytes
+        # As open as the repository is, and not as closed as a server's umask.
+        self._umask = 0o777 & ~stat.S_IMODE(os.stat(os.path.join(self.path, 'objects')).st_mode)
+        self._adopt()
+        self._cat = git_process.CatFile(self.path)
+
+    def _adopt(self) -> None:
+        """Our folder, once. To update-ref it is a linked work tree with a HEAD of its own: so a kill never leaves the
+        repository's HEAD.lock, which is empty and would block every push. And no push can forge a marker."""
+        if adopted(self.path):
+            return
+        os.makedirs(self._ours, exist_ok=True)
+        os.makedirs(self._packs, exist_ok=True)
+        hidden = MARKERS.rstrip('/')
+        if hidden not in self.git('config', '--get-all', 'receive.hideRefs', allow=(0, 1)).split():
+            self.git('config', '--add', 'receive.hideRefs', hidden)
+        write_file(os.path.join(self._ours, 'HEAD'), b'ref: refs/heads/.none\n')
+        write_file(os.path.join(self._ours, 'commondir'), b'..\n')
+
+    def git(self, *arguments: str, text: str = '', allow: Sequence[int] = (0,), fd: Optional[int] = None,
+            git_dir: Optional[str] = None, environ: Optional[Dict[str, str]] = None) -> str:
+        """Run git to its end, with `fd` passed on; return what it printed. Raises git_failed."""
+        self.processes += 1
+        hooks = [] if self.hooks else ['-c', f'core.hooksPath={os.devnull}']
+        status, output, errors = git_process.run(
+            git_dir or self.path, [*hooks, '-c', 'core.fsync=reference', *arguments], text, environ,
+            fds=() if fd is None else (fd,), umask=self._umask)
+        if status not in allow:
+            raise GitError('git_failed', f'git {arguments[0]}: {errors or output}', status=status)
+        return output
+
+    # Reading: any thread, at any time.
+
+    def object(self, name: str, kind: str, limit: int = git_process.READ_LIMIT) -> Optional[bytes]:
+        found = self._cat.ask(name, limit)
+        return found[2] if found and found[1] == kind else None
+
+    def head(self, branch: str) -> Optional[str]:
+        return self._reference('refs/heads/' + branch)
+
+    def _reference(self, name: str) -> Optional[str]:
+        found = self._cat.ask(name)
+        return found[0] if found and found[1] == 'commit' else None
+
+    def tree_of(self, commit: Optional[str]) -> Optional[str]:
+        if commit is None:
+            return None
+        data = self.object(commit, 'commit')
+        if data is None:
+            raise GitError('unusable', f'the commit {commit} is not in the repository')
+        return data[5:data.index(b'\n')].decode('ascii')
+
+    def entry(self, commit: Optional[str], path: str) -> Optional[Tuple[str, str]]:
+        """(mode, object id) of a path, or None. Raises path_conflict when a part of it is no directory."""
+        tree, parts = self.tree_of(commit), path.encode('utf-8').split(b'/')
+        for number, part in enumerate(parts):
+            found = self._entries(tree).get(part)
+            if found is None:
+                return None
+            if number < len(parts) - 1 and found[0] != TREE:
+                raise conflict(b'/'.join(parts[:number + 1]), found[0])
+            tree = found[1].hex()
+        return found[0].decode('ascii'), tree
+
+    def _entries(self, tree: Optional[str]) -> Dict[bytes, Tuple[bytes, bytes]]:
+        if tree is None:
+            return {}
+        data = self.object(tree, 'tree')
+        if data is None:
+            raise GitError('unusable', f'the tree {tree} is not in the repository')
+        return parse_tree(data, self.id_bytes)
+
+    def facts(self, branch: str, marker: str, commit: Optional[str] = None) -> Facts:
+        """`commit`: also ask whether it is on the branch (a git process, unless it is the head)."""
+        head = self.head(branch)
+        return Facts(head, self._reference(MARKERS + marker), self.contains(head, commit) if commit else None)
+
+    def contains(self, head: Optional[str], commit: str) -> bool:
+        if head is None or self.object(commit, 'commit') is None:
+            return False
+        if head == commit:
+            return True
+        try:
+            self.git('merge-base', '--is-ancestor', commit, head)
+            return True
+        except GitError as error:
+            if error.data.get('status') != 1:
+                raise
+            return False
+
+    # Building: nothing is written yet.
+
+    def build(self, intent: Intent) -> Build:
+        """The commit of `intent` and what it adds. Raises path_conflict when the parent's tree is in the way."""
+        objects: Objects = {}
+        tree = self._graft(self.tree_of(intent.parent), nested(intent.files), b'', objects)
+        return Build(self._add('commit', commit_data(intent, tree.hex()), objects).hex(), objects)
+
+    def _graft(self, tree: Optional[str], changes: dict, folder: bytes, objects: Objects) -> bytes:
+        entries = self._entries(tree)
+        for name, change in changes.items():
+            mode, raw = entries.get(name, (None, b''))
+            if isinstance(change, dict):
+                if mode not in (None, TREE):
+                    raise conflict(folder + name, mode)
+                entries[name] = (TREE, self._graft(raw.hex() or None, change, folder + name + b'/', objects))
+            elif mode in NOT_A_FILE:
+                raise conflict(folder + name, mode)
+            else:                                             # an executable file stays executable
+                kept = EXECUTABLE if mode and int(mode, 8) & 0o100 else FILE
+                entries[name] = (kept, self._add('blob', change, objects))
+        return self._add('tree', tree_data(entries), objects)
+
+    def _add(self, kind: str, data: bytes, objects: Objects) -> bytes:
+        raw = object_id(kind, data, self.hash_name)
+        objects[raw] = (kind, data)
+        return raw
+
+    # Writing: one decision at a time, in all processes.
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Held for one decision. A git child inherits it, so that an orphan of a killed server still holds it."""
+        give_up = time.monotonic() + LOCK_WAIT_S
+        if not self._one_at_a_time.acquire(timeout=LOCK_WAIT_S):
+            raise GitError('busy', 'another decision is under way: try again')
+        try:
+            self._lock_fd = os.open(os.path.join(self._ours, 'lock'), os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                _flock(self._lock_fd, give_up)
+                self._sweep()
+                yield
+            finally:                                          # closed, not unlocked: a child may still hold it
+                os.close(self._lock_fd)
+                self._lock_fd = None
+        finally:
+            self._one_at_a_time.release()
+
+    def write(self, build: Build, intent: Intent, marker: str) -> None:
+        """Make the commit's objects durable, and safe from gc until `settle`. (The article's way: git_plumbing.py.)"""
+        self.write_pack(build.objects, f'{build.commit}\n{marker}\n')
+
+    def write_pack(self, objects: Objects, note: str = '\n\n') -> None:
+        """Everything is written, even what exists: gc may be about to delete the one that does."""
+        pack, index = pack_bytes(objects, self.hash_name)
+        # A name of its own: a gc that is under way deletes the packs it has seen by name, also a later one of that name.
+        name = 'pack-' + os.urandom(20).hex()
+        self._note(note + name + '\n')
+        path = os.path.join(self._packs, name)
+        try:
+            write_file(path + '.keep', KEEP)                   # before the pack: gc takes none that has one
+            for data, suffix in ((pack, '.pack'), (index, '.idx')):
+                written = os.path.join(self._ours, name + suffix)     # gc deletes what is called tmp_* beside the packs
+                write_file(written, data, mode=0o444 & ~self._umask, sync=True)
+                os.replace(written, path + suffix)
+            sync_folder(self._packs)
+        except OSError as error:
+            raise GitError('git_failed', f'the commit cannot be written: {error}') from error
+
+    def move(self, branch: str, new: str, old: Optional[str], marker: str, has_marker: bool = False) -> None:
+        """One reference transaction: the branch from `old` to `new`, and the marker. Raises moved when it is elsewhere.
+
+        The branch is queued first: the files backend renames one lock after the other, and a kill between the two must
+        leave a branch without a marker, which can be seen, and never a marker of a commit that is lost (rule 2).
+        """
+        moving = f'update refs/heads/{branch} {new} {old or self.zero}'
+        marking = f'verify {MARKERS}{marker} {new}' if has_marker else f'create {MARKERS}{marker} {new}'
+        self._transaction([moving, marking], lambda: self.head(branch) == old)
+        self._collect()
+
+    def add_marker(self, marker: str, commit: str) -> None:
+        self._transaction([f'create {MARKERS}{marker} {commit}'], lambda: self._reference(MARKERS + marker) is None)
+
+    def _transaction(self, commands: List[str], still_possible: Callable[[], bool]) -> None:
+        text = '\n'.join(['start', *commands, 'prepare', 'commit', ''])
+        give_up, pause = time.monotonic() + RETRY_S, 0.005
+        while True:
+            try:
+                self.git('update-ref', '--stdin', text=text, fd=self._lock_fd, git_dir=self._ours)
+                return
+            except GitError as error:
+                if not still_possible():
+                    raise GitError('moved', str(error)) from error
+                if 'File exists' not in str(error):           # anything but somebody's lock
+                    raise
+                if time.monotonic() > give_up:
+                    raise GitError('busy', f'somebody holds a lock in the repository: try again ({error})') from error
+            self._remove_locks('', '')
+            time.sleep(pause)
+            pause = min(2 * pause, 0.2)
+
+    def settle(self) -> None:
+        """The decision is over: either a reference holds its pack now, or gc takes it. It is never deleted here: a git
+        that died half-way may have moved the branch all the same."""
+        pack = self._noted()[2]
+        if PACK_NAME.fullmatch(pack):
+            unlink(os.path.join(self._packs, pack + '.keep'))
+            for suffix in ('.pack', '.idx'):
+                unlink(os.path.join(self._ours, pack + suffix))
+        os.ftruncate(self._lock_fd, 0)
+
+    def _note(self, text: str) -> None:
+        """What is under way, in the lock file itself: whoever finds it there after a kill knows what to sweep."""
+        os.ftruncate(self._lock_fd, 0)
+        os.pwrite(self._lock_fd, text.encode('utf-8'), 0)
+
+    def _noted(self) -> List[str]:
+        """[commit, marker, pack], each '' when nothing is under way."""
+        note = os.pread(self._lock_fd, 4096, 0).decode('utf-8', 'replace')
+        return (note + '\n\n\n').split('\n')[:3]
+
+    def _sweep(self) -> None:
+        """What a killed predecessor left. Once in our life also every .keep of ours: a power cut may lose the note."""
+        commit, marker, pack = self._noted()
+        if pack:
+            self._remove_locks(commit, marker)
+            self.settle()
+        if not self._swept:
+            for name in os.listdir(self._packs):
+                if name.endswith('.keep') and _content(os.path.join(self._packs, name)) == KEEP:
+                    unlink(os.path.join(self._packs, name))
+            self._swept = True
+
+    def _remove_locks(self, commit: str, marker: str) -> None:
+        """Locks of ours whose holder is dead (we hold the decision lock, and they name our commit), and any so old that
+        its holder must be. Whether somebody has it open says nothing: update-ref closes a lock it has written."""
+        places = [os.path.join(self.path, name) for name in ('HEAD.lock', 'packed-refs.lock')]
+        places += [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(self.path, 'refs'))
+                   for name in names if name.endswith('.lock')]
+        for place in places:
+            try:
+                content, age_s = _content(place), time.time() - os.stat(place).st_mtime
+            except OSError:
+                continue                                      # gone meanwhile
+            ours = commit and (content.strip() == commit.encode('ascii') or place.endswith(f'/{MARKERS}{marker}.lock'))
+            if ours or age_s > ABANDONED_S:
+                unlink(place)
+
+    def _collect(self) -> None:
+        """`git gc --auto` in the background, now and then; never two of them, and it ends with us."""
+        self._moves += 1
+        if self._moves % GC_EVERY == 0 and (self._gc is None or self._gc.poll() is not None):
+            self._gc = subprocess.Popen(['git', '-c', 'gc.autoDetach=false', 'gc', '--auto', '--quiet'],
+                                        env=git_process.environment(self.path), umask=self._umask,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def close(self) -> None:
+        self._cat.close()
+        if self._gc is not None:
+            self._gc.terminate()
+            self._gc.wait()
+
+
+def create(path: str, object_format: str = 'sha1') -> Repository:
+    """A new, empty bare repository whose HEAD is main."""
+    status, _, errors = git_process.run(path, ['init', '--quiet', '--bare', f'--object-format={object_format}'])
+    if status:
+        raise GitError('unusable', errors)
+    write_file(os.path.join(path, 'HEAD'), b'ref: refs/heads/main\n')
+    return Repository(path)
+
+
+def adopted(path: str) -> bool:
+    """Whether the repository was prepared before: a caller may want to ask its owner first."""
+    return os.path.exists(os.path.join(path, FOLDER, 'commondir'))
+
+
+def write_file(path: str, data: bytes, mode: int = 0o644, sync: bool = False) -> None:
+    unlink(path)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view):]
+        if sync:
+            os.fchmod(fd, mode)
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_folder(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def _content(path: str) -> bytes:
+    with open(path, 'rb') as file:
+        return file.read(80)
+
+
+def _flock(fd: int, give_up: float) -> None:
+    pause = 0.0005
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > give_up:
+                raise GitError('busy', 'another process decides on this repository: try again') from None
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+
+
+# --- main ---------------------------------------------------------------------
+
+def commit(repo: Repository, branch: str, old: Optional[str], intent: Intent, marker: str) -> str:
+    """The whole way of one commit, without a database. Raises moved."""
+    with repo.lock():
+        build = repo.build(intent)
+        repo.write(build, intent, marker)
+        try:
+            repo.move(branch, build.commit, old, marker)
+        finally:
+            repo.settle()
+        return build.commit
+
+
+def main(argv: Sequence[str]) -> int:
+    if argv:
+        print(__doc__)
+        return 0 if argv[0] in ('-h', '--help') else 2
+    with tempfile.TemporaryDirectory() as folder:
+        repo = create(os.path.join(folder, 'r.git'))
+        owner, claude = person('owner', 'owner@example.invalid'), person('Claude', 'claude@example.invalid')
+        base = commit(repo, 'main', None, Intent(None, [('README.md', 'one\n')], owner, 0, owner, 0, 'seed'), 'seed')
+        print(f'both read      {base[:8]}')
+        for name, path in (('first', 'README.md'), ('second', 'app.py')):
+            try:
+                new = commit(repo, 'main', base, Intent(base, [(path, 'two\n')], claude, 1, owner, 1, name), name)
+                print(f'{name:14} executed, main is {new[:8]}')
+            except GitError as error:
+                print(f'{name:14} {error.code}: main is {repo.head("main")[:8]}, not {base[:8]}')
+        print('git fsck       ' + (repo.git('fsck', '--strict', '--no-dangling').strip() or 'clean'))
+        repo.close()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
