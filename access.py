@@ -246,8 +246,12 @@ def reachable(tx: Tx, grant: Grant) -> List[str]:
     """The projects of this connection now; every list and every search filters by it."""
     if grant.projects_at_issue is not None:
         return list(grant.projects_at_issue)
+    return projects_of(tx, grant.connection)
+
+
+def projects_of(tx: Tx, connection: str) -> List[str]:
     return [project for (project,) in tx.execute(
-        'SELECT project FROM project_members WHERE connection = ? ORDER BY project', (grant.connection,))]
+        'SELECT project FROM project_members WHERE connection = ? ORDER BY project', (connection,))]
 
 
 def listed(tx: Tx, grant: Grant, project: Optional[str] = None, kind: Optional[str] = None, search: str = '',
@@ -272,8 +276,7 @@ def invited(tx: Tx, grant: Grant, kind: str) -> List[Tuple[Ref, str]]:
 def issue_access_token(tx: Tx, connection: str, scopes: Iterable[str], now_us: int, ttl_s: int) -> str:
     """A new opaque token; only its hash is stored. The caller has proved the code or the refresh token."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    projects = [project for (project,) in tx.execute(
-        'SELECT project FROM project_members WHERE connection = ? ORDER BY project', (connection,))]
+    projects = projects_of(tx, connection)
     tx.execute('INSERT INTO access_tokens VALUES (?, ?, ?, ?, ?)',
                (digest(token), connection, ' '.join(sorted(set(scopes))), now_us + ttl_s * 1_000_000,
                 json.dumps(projects)))

@@ -170,7 +170,8 @@ def auth_method(server: Dict[str, Any], client: Dict[str, Any]) -> str:
     return next((method for method in ('client_secret_basic', 'client_secret_post') if method in offered), 'none')
 
 
-def authorize_url(places: Places, client_id: str, redirect_uri: str, scope: Optional[str], state: str, verifier: str) -> str:
+def authorize_url(places: Places, client_id: str, redirect_uri: str, scope: Optional[str], state: str,
+                  verifier: str) -> str:
     digest = hashlib.sha256(verifier.encode()).digest()
     query = {'response_type': 'code', 'client_id': client_id, 'redirect_uri': redirect_uri, 'state': state,
              'code_challenge': base64.urlsafe_b64encode(digest).rstrip(b'=').decode(),
@@ -343,12 +344,13 @@ def register(server: Dict[str, Any], redirect_uri: str, scope: Optional[str], tr
     return client
 
 
-def ask_for_tokens(server: Dict[str, Any], client: Dict[str, Any], form: Dict[str, str], trips: List[Trip]) -> Dict[str, Any]:
+def ask_for_tokens(server: Dict[str, Any], client: Dict[str, Any], form: Dict[str, str],
+                   trips: List[Trip]) -> Dict[str, Any]:
     headers, body = token_request(server, client, form)
     reply = fetch('POST', server['token_endpoint'], headers, body, trips)
     answer = json_object(reply, server['token_endpoint'])
     if reply.status != 200 or not isinstance(answer.get('access_token'), str):
-        raise SignInError(str(answer.get('error', 'http')), str(answer.get('error_description', f'HTTP {reply.status}')))
+        raise SignInError(str(answer.get('error', 'http')), str(answer.get('error_description', reply.status)))
     if str(answer.get('token_type', '')).lower() != 'bearer':
         raise SignInError('discovery', f'the token is of type {answer.get("token_type")!r}, not bearer')
     return answer

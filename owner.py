@@ -1,0 +1,275 @@
+"""owner.py - who is the owner: a one-time link, cookies that the agent never sees, and the scripted owner's token.
+
+Article 4, "La ricostruzione": the owner decides on a route of its own, /owner/decide, which answers an agent with
+403 agent_scope_denied. Article 7, "La ricostruzione": routes stand in for the owner's clicks. A person comes through a
+link that the server prints once; it opens pages under a random path, and the cookie's Path is that path. Cookies ignore
+ports: one with Path=/ also reached the agent's own loopback callback, and the agent could approve its own proposals.
+
+    POST /owner/VERB     Authorization: Owner TOKEN, JSON in and out: the scripted owner (client.py)
+    /o/RANDOM/...        the same verbs behind a cookie and forms: a person (pages.py)
+
+Not here: what each click does (owner_verbs.py), the pages (pages.py), consent (signin.py).
+"""
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+
+import workspace as workspaces
+from owner_verbs import VERBS
+from tools import State
+from versioned import Refusal, Tx, is_text
+from wire import Request, Response
+
+# --- data ---------------------------------------------------------------------
+
+SCHEMA = """
+-- Only SHA-256 of a secret is ever stored.
+CREATE TABLE IF NOT EXISTS owner_tokens (
+    digest BLOB PRIMARY KEY,
+    person TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS owner_links (
+    digest     BLOB PRIMARY KEY,
+    base       TEXT NOT NULL,             -- the random path its session will live under
+    person     TEXT NOT NULL,
+    expires_us INTEGER NOT NULL
+) WITHOUT ROWID;
+-- A session has two cookies: one for its pages, one for the consent page. Neither opens the other's door.
+CREATE TABLE IF NOT EXISTS owner_sessions (
+    base           TEXT PRIMARY KEY,
+    digest         BLOB NOT NULL UNIQUE,
+    consent_digest BLOB NOT NULL UNIQUE,
+    person         TEXT NOT NULL,
+    expires_us     INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+
+PAGES = '/o/'                             # and then the session's random part
+CONSENT = '/external-assistant-authorize'
+PAGE_COOKIE, CONSENT_COOKIE = 'osfoundry_owner', 'osfoundry_consent'
+OWNER, WORKSPACE = ('owner', 'Owner'), ('workspace', 'Workspace')     # who and what an empty state begins with
+SECRET_BYTES = 32
+LINK_TTL_S, SESSION_TTL_S = 3600, 12 * 3600
+TOKEN_FILE, LINK_FILE = 'owner-token', 'owner-link'
+SECRET = re.compile('[A-Za-z0-9_-]{16,64}')
+STATUS = {'owner_required': 401, 'agent_scope_denied': 403, 'forged_form': 403, 'role_too_low': 403, 'not_found': 404,
+          'invalid_argument': 400, 'storage_busy': 503, 'storage_unusable': 503}     # every other refusal: 409
+JSON_HEADERS = (('Content-Type', 'application/json'), ('Cache-Control', 'no-store'))
+
+
+class Session(NamedTuple):
+    """A person whose cookie was recognised."""
+    person: str
+    base: str                             # '/o/RANDOM/'
+    secret: str                           # the cookie itself: what form tokens are made from
+
+
+# --- rules --------------------------------------------------------------------
+
+def digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def cookie(request: Request, name: str) -> Optional[str]:
+    """The cookie's value if it has the shape of a secret of ours."""
+    for part in request.headers.get('cookie', '').replace(',', ';').split(';'):
+        key, _, value = part.strip().partition('=')
+        if key == name and SECRET.fullmatch(value):
+            return value
+    return None
+
+
+def form_token(secret: str, purpose: str) -> str:
+    """Bound to the person's session and to what the form is for: another session's or another page's form is forged."""
+    return hmac.new(secret.encode(), purpose.encode(), hashlib.sha256).hexdigest()
+
+
+def require_form_token(secret: str, purpose: str, sent: str) -> None:
+    if not hmac.compare_digest(form_token(secret, purpose).encode(), sent.encode('utf-8', 'replace')):
+        raise Refusal('forged_form', 'this form is not one that this session was shown: load the page again')
+
+
+def make_link(tx: Tx, person: str, now_us: int) -> str:
+    """The path of a one-time link: /o/RANDOM/enter/SECRET."""
+    base, secret = PAGES + secrets.token_urlsafe(SECRET_BYTES // 2) + '/', secrets.token_urlsafe(SECRET_BYTES)
+    tx.execute('DELETE FROM owner_links WHERE expires_us <= ?', (now_us,))
+    tx.execute('INSERT INTO owner_links VALUES (?, ?, ?, ?)',
+               (digest(secret), base, person, now_us + LINK_TTL_S * 1_000_000))
+    return f'{base}enter/{secret}'
+
+
+def find_link(tx: Tx, base: str, secret: str, now_us: int) -> str:
+    """The person a link is for. Looking uses nothing up: previews and scanners fetch links."""
+    row = tx.execute('SELECT person FROM owner_links WHERE digest = ? AND base = ? AND expires_us > ?',
+                     (digest(secret), base, now_us)).fetchone()
+    if row is None:
+        raise Refusal('not_found', 'this link was used before or is too old: start the server again for a new one')
+    return row[0]
+
+
+def use_link(tx: Tx, base: str, secret: str, now_us: int) -> Tuple[str, str]:
+    """Consume the link; the secrets of the session's two cookies. Of two clicks at one instant one finds the row."""
+    person = find_link(tx, base, secret, now_us)
+    tx.execute('DELETE FROM owner_links WHERE digest = ?', (digest(secret),))
+    tx.execute('DELETE FROM owner_sessions WHERE expires_us <= ?', (now_us,))
+    page, consent = secrets.token_urlsafe(SECRET_BYTES), secrets.token_urlsafe(SECRET_BYTES)
+    tx.execute('INSERT INTO owner_sessions VALUES (?, ?, ?, ?, ?)',
+               (base, digest(page), digest(consent), person, now_us + SESSION_TTL_S * 1_000_000))
+    return page, consent
+
+
+def cookie_headers(base: str, page: str, consent: str, secure: bool) -> List[Tuple[str, str]]:
+    """Each cookie's Path is its own door. Consent is Lax: the browser comes to it from the assistant's site."""
+    tail = f'; Max-Age={SESSION_TTL_S}; HttpOnly' + ('; Secure' if secure else '')
+    return [('Set-Cookie', f'{PAGE_COOKIE}={page}; Path={base}; SameSite=Strict{tail}'),
+            ('Set-Cookie', f'{CONSENT_COOKIE}={consent}; Path={CONSENT}; SameSite=Lax{tail}')]
+
+
+def page_session(tx: Tx, request: Request, now_us: int) -> Session:
+    """The person behind a page under /o/RANDOM/; else owner_required."""
+    base = page_base(request.path)
+    secret = cookie(request, PAGE_COOKIE)
+    row = secret and tx.execute('SELECT person FROM owner_sessions WHERE digest = ? AND base = ? AND expires_us > ?',
+                                (digest(secret), base, now_us)).fetchone()
+    if not row:
+        raise Refusal('owner_required', 'open the link that the server printed when it started')
+    return Session(row[0], base, secret)
+
+
+def consent_session(tx: Tx, request: Request, now_us: int) -> Session:
+    """The person behind the consent page, by the consent cookie and no other; else owner_required."""
+    secret = cookie(request, CONSENT_COOKIE)
+    row = secret and tx.execute('SELECT person, base FROM owner_sessions WHERE consent_digest = ? AND expires_us > ?',
+                                (digest(secret), now_us)).fetchone()
+    if not row:
+        raise Refusal('owner_required', 'open the link that the server printed when it started, then load this again')
+    return Session(row[0], row[1], secret)
+
+
+def sign_out(tx: Tx, session: Session) -> None:
+    tx.execute('DELETE FROM owner_sessions WHERE base = ?', (session.base,))
+
+
+def page_base(path: str) -> str:
+    """'/o/RANDOM/' of a path below it; '' of any other."""
+    parts = path.split('/')
+    return f'/o/{parts[2]}/' if len(parts) > 3 and parts[1] == 'o' else ''
+
+
+def scripted_person(tx: Tx, request: Request) -> str:
+    """Who the scripted owner is. Being no agent is no proof: anonymous is 401, and an agent's token is 403 always."""
+    scheme, _, secret = request.headers.get('authorization', '').partition(' ')
+    if scheme.lower() == 'bearer':
+        raise Refusal('agent_scope_denied', 'an agent does not decide: the owner does, on the owner\'s pages')
+    row = scheme.lower() == 'owner' and tx.execute(
+        'SELECT person FROM owner_tokens WHERE digest = ?', (digest(secret.strip()),)).fetchone()
+    if not row:
+        raise Refusal('owner_required', 'send the owner\'s token: Authorization: Owner TOKEN')
+    return row[0]
+
+
+def acting_person(tx: Tx, owner: str, arguments: dict) -> str:
+    """The scripted owner may play a colleague by naming one: {"person": "mika", ...}."""
+    person = arguments.pop('person', owner)
+    if not isinstance(person, str) or not tx.execute('SELECT 1 FROM people WHERE person = ?', (person,)).fetchone():
+        raise Refusal('not_found', 'there is no such person here')
+    return person
+
+
+def refusal_response(refusal: Refusal) -> Response:
+    """The owner's routes answer a refusal with the same object that a tool result holds."""
+    body = json.dumps(refusal.as_dict(), ensure_ascii=True).encode()
+    return Response(STATUS.get(refusal.code, 409), JSON_HEADERS, body)
+
+
+def read_object(request: Request) -> dict:
+    try:
+        found = json.loads(request.body or b'{}')
+        plain = is_text(json.dumps(found, ensure_ascii=False))
+    except (ValueError, RecursionError):
+        found, plain = None, False
+    if not isinstance(found, dict) or not plain:
+        raise Refusal('invalid_argument', 'the body must be one JSON object', field='body', limit='one JSON object')
+    return found
+
+
+# --- I/O ----------------------------------------------------------------------
+
+def click(state: State, request: Request) -> Response:
+    """POST /owner/VERB for the scripted owner."""
+    verb = request.path[len('/owner/'):]
+    try:
+        with state.db.read() as tx:
+            owner = scripted_person(tx, request)
+            arguments = read_object(request)
+            person = acting_person(tx, owner, arguments)
+        answer = run(state, person, verb, arguments)
+    except Refusal as refusal:
+        return refusal_response(refusal)
+    return Response(200, JSON_HEADERS, json.dumps(answer, ensure_ascii=True).encode())
+
+
+def run(state: State, person: str, verb: str, arguments: dict) -> dict:
+    """One click of a proven person. Forms and the scripted owner come through here alike."""
+    work: Optional[Callable[[State, str, dict], dict]] = VERBS.get(verb)
+    if work is None:
+        raise Refusal('not_found', f'there is no click {verb[:64]!r}: ' + ', '.join(sorted(VERBS)))
+    return work(state, person, arguments)
+
+
+def ensure_owner(tx: Tx) -> str:
+    """The first owner of a workspace; an empty state gets one, with an empty workspace."""
+    row = tx.execute("SELECT person FROM roles WHERE kind = 'workspace' AND role = ? ORDER BY id, person",
+                     (workspaces.OWNER,)).fetchone()
+    if row is None:
+        workspaces.add_person(tx, *OWNER)
+        workspaces.create_workspace(tx, *WORKSPACE, OWNER[0])
+    return row[0] if row else OWNER[0]
+
+
+def open_owner_token(state: State, folder: str) -> str:
+    """The scripted owner's token, in a file of mode 600 that outlives the server; the file's path is returned."""
+    path = os.path.join(folder, TOKEN_FILE)
+    token = read_secret(path)
+    if token is None:
+        token = secrets.token_urlsafe(SECRET_BYTES)
+        write_secret(path, token)
+    with state.db.write() as tx:
+        tx.execute('INSERT OR REPLACE INTO owner_tokens VALUES (?, ?)', (digest(token), ensure_owner(tx)))
+    return path
+
+
+def announce(state: State, folder: str, base_url: str, to_terminal: bool) -> List[str]:
+    """The lines the server prints about its owner at start: secrets to a terminal only, else to a file of mode 600."""
+    token_path = open_owner_token(state, folder)
+    with state.db.write() as tx:
+        link = base_url + make_link(tx, ensure_owner(tx), state.now_us())
+    if not to_terminal:
+        write_secret(os.path.join(folder, LINK_FILE), link)
+        link = os.path.join(folder, LINK_FILE) + ' (one-time link, in that file)'
+    return [f'owner page     {link}', f'owner token    {token_path}']
+
+
+def read_secret(path: str) -> Optional[str]:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(handle, encoding='ascii') as file:
+        return file.read().strip()
+
+
+def write_secret(path: str, secret: str) -> None:
+    """Whole or not at all, and readable by its owner only from the first instant."""
+    temporary = f'{path}.{secrets.token_hex(4)}'
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, 'w', encoding='ascii') as file:
+        file.write(secret + '\n')
+    os.replace(temporary, path)
+
+
+ROUTES: Dict[Tuple[str, str], Callable[[State, Request], Response]] = {('POST', '/owner/'): click}

@@ -1,0 +1,163 @@
+"""owner_verbs.py - the owner's clicks, one function each: what the buttons of the Connected tab do.
+
+Article 6, steps 1 and 4 (Add assistant, Add to project, Invite, Save tools, Revoke connection), and article 7, whose
+/admin/* routes stand in for these clicks. A form on a page and the scripted owner's POST /owner/VERB run the same
+function: (state, person, arguments) -> answer, or a Refusal after which nothing is written.
+
+Who may click is asked here, in the transaction that does the work; what a click means is access.py's and the stores'.
+Not here: how the person was proven (owner.py), the pages (pages.py).
+"""
+from typing import Any, Callable, Dict, List
+
+import access
+import workspace as workspaces
+from tools import State
+from versioned import Ref, Refusal, Tx, invalid
+
+# --- rules --------------------------------------------------------------------
+
+def field(arguments: dict, name: str, default: Any = None) -> str:
+    """A text argument; an absent one without a default is a bad argument."""
+    value = arguments.get(name, default)
+    if not isinstance(value, str) or not value:
+        raise invalid(name, 'text')
+    return value
+
+
+def fields(arguments: dict, name: str) -> List[str]:
+    value = arguments.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise invalid(name, 'a list of texts')
+    return value
+
+
+def own_workspace(tx: Tx, person: str, arguments: dict) -> str:
+    """The workspace a click is about: the one named, else the person's only one."""
+    mine = [workspace for workspace, _, _ in workspaces.workspaces_of(tx, person)]
+    named = arguments.get('workspace', mine[0] if len(mine) == 1 else None)
+    if named not in mine:
+        raise Refusal('not_found', 'name one of your workspaces', workspaces=mine)
+    return named
+
+
+def own_connection(tx: Tx, person: str, arguments: dict) -> dict:
+    """The connection a click is about. Its workspace's editors and owners may change it, others may not."""
+    connection = access.connection_row(tx, field(arguments, 'connection'))
+    workspaces.require_role(tx, person, connection['workspace'], workspaces.EDITOR)
+    return connection
+
+
+def item(arguments: dict) -> Ref:
+    return Ref(field(arguments, 'kind'), field(arguments, 'id'))
+
+
+def add_assistant(state: State, person: str, arguments: dict) -> dict:
+    with state.db.write() as tx:
+        workspace = own_workspace(tx, person, arguments)
+        workspaces.require_role(tx, person, workspace, workspaces.EDITOR)
+        connection = access.add_assistant(tx, workspace, person, field(arguments, 'assistant', 'claude'),
+                                          field(arguments, 'display_name'), state.now_us())
+    return {'connection': connection, 'status': 'pending'}
+
+
+def list_connections(state: State, person: str, arguments: dict) -> dict:
+    """Every connection of the workspace, the newest first, with what it was added to."""
+    with state.db.read() as tx:
+        workspace = own_workspace(tx, person, arguments)
+        rows = tx.execute('SELECT connection FROM connections WHERE workspace = ? ORDER BY created_us DESC, connection',
+                          (workspace,)).fetchall()
+        found = [dict(access.connection_row(tx, connection), projects=access.projects_of(tx, connection))
+                 for (connection,) in rows]
+    return {'connections': found}
+
+
+def add_to_project(state: State, person: str, arguments: dict) -> dict:
+    with state.db.write() as tx:
+        connection = own_connection(tx, person, arguments)['connection']
+        access.add_to_project(tx, connection, field(arguments, 'project'))
+    return {'connection': connection, 'project': arguments['project']}
+
+
+def remove_from_project(state: State, person: str, arguments: dict) -> dict:
+    with state.db.write() as tx:
+        connection = own_connection(tx, person, arguments)['connection']
+        access.remove_from_project(tx, connection, field(arguments, 'project'))
+    return {'connection': connection, 'project': arguments['project']}
+
+
+def invite(state: State, person: str, arguments: dict) -> dict:
+    with state.db.write() as tx:
+        connection = own_connection(tx, person, arguments)['connection']
+        access.invite(tx, connection, item(arguments), field(arguments, 'role', 'member'))
+    return {'connection': connection, 'kind': arguments['kind'], 'id': arguments['id']}
+
+
+def uninvite(state: State, person: str, arguments: dict) -> dict:
+    with state.db.write() as tx:
+        connection = own_connection(tx, person, arguments)['connection']
+        access.uninvite(tx, connection, item(arguments))
+    return {'connection': connection, 'kind': arguments['kind'], 'id': arguments['id']}
+
+
+def save_tools(state: State, person: str, arguments: dict) -> dict:
+    """`off` is the whole list of unticked tools; a name that is in no catalogue is a slip of the sender."""
+    off = fields(arguments, 'off')
+    unknown = sorted(set(off) - set(state.catalogue))
+    if unknown:
+        raise invalid('off', 'names of the catalogue, not ' + ', '.join(unknown)[:200])
+    with state.db.write() as tx:
+        connection = own_connection(tx, person, arguments)['connection']
+        access.save_tools(tx, connection, off)
+    return {'connection': connection, 'off': sorted(set(off))}
+
+
+def revoke(state: State, person: str, arguments: dict) -> dict:
+    with state.db.write() as tx:
+        connection = own_connection(tx, person, arguments)['connection']
+        access.revoke(tx, connection)
+    return {'connection': connection, 'status': 'revoked'}
+
+
+def move_item(state: State, person: str, arguments: dict) -> dict:
+    """Into another project of the same workspace; no project at all when `project` is null."""
+    ref, project = item(arguments), arguments.get('project')
+    with state.db.write() as tx:
+        workspace = own_workspace(tx, person, arguments)
+        workspaces.require_role(tx, person, workspace, workspaces.EDITOR)
+        access.require_place(tx, ref, workspace)
+        if project is not None:
+            access.require_place(tx, Ref('project', field(arguments, 'project')), workspace)
+        access.place(tx, ref, workspace, project, False)
+    return {'kind': ref.kind, 'id': ref.id, 'project': project}
+
+
+def create_project(state: State, person: str, arguments: dict) -> dict:
+    with state.db.write() as tx:
+        workspace = own_workspace(tx, person, arguments)
+        workspaces.require_role(tx, person, workspace, workspaces.EDITOR)
+        project = field(arguments, 'project')
+        if tx.execute("SELECT 1 FROM places WHERE kind = 'project' AND id = ?", (project,)).fetchone():
+            raise invalid('project', 'an id that is not taken')
+        access.create_project(tx, project, workspace, field(arguments, 'name'))
+    return {'project': project}
+
+
+def set_role(state: State, person: str, arguments: dict) -> dict:
+    """Only an owner of the workspace says who may do what in it; `kind` is workspace, project, or an item's."""
+    ref, other = item(arguments), field(arguments, 'of')
+    with state.db.write() as tx:
+        workspace = own_workspace(tx, person, arguments)
+        workspaces.require_role(tx, person, workspace, workspaces.OWNER)
+        if ref != ('workspace', workspace):
+            access.require_place(tx, ref, workspace)
+        workspaces.set_role(tx, other, ref, field(arguments, 'role'))
+    return {'of': other, 'kind': ref.kind, 'id': ref.id, 'role': arguments['role']}
+
+
+# A click has one name, on the page and for the scripted owner.
+VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
+    'list_connections': list_connections, 'add_assistant': add_assistant,
+    'add_to_project': add_to_project, 'remove_from_project': remove_from_project,
+    'invite': invite, 'uninvite': uninvite, 'save_tools': save_tools, 'revoke': revoke, 'move_item': move_item,
+    'create_project': create_project, 'set_role': set_role,
+}
