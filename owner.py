@@ -56,8 +56,6 @@ SECRET_BYTES = 32
 LINK_TTL_S, SESSION_TTL_S = 3600, 12 * 3600
 TOKEN_FILE, LINK_FILE = 'owner-token', 'owner-link'
 SECRET = re.compile('[A-Za-z0-9_-]{16,64}')
-STATUS = {'owner_required': 401, 'agent_scope_denied': 403, 'forged_form': 403, 'role_too_low': 403, 'not_found': 404,
-          'invalid_argument': 400, 'storage_busy': 503, 'storage_unusable': 503}     # every other refusal: 409
 JSON_HEADERS = (('Content-Type', 'application/json'), ('Cache-Control', 'no-store'))
 
 
@@ -180,12 +178,6 @@ def acting_person(tx: Tx, owner: str, arguments: dict) -> str:
     return person
 
 
-def refusal_response(refusal: Refusal) -> Response:
-    """The owner's routes answer a refusal with the same object that a tool result holds."""
-    body = json.dumps(refusal.as_dict(), ensure_ascii=True).encode()
-    return Response(STATUS.get(refusal.code, 409), JSON_HEADERS, body)
-
-
 def read_object(request: Request) -> dict:
     try:
         found = json.loads(request.body or b'{}')
@@ -201,15 +193,11 @@ def read_object(request: Request) -> dict:
 
 def click(state: State, request: Request) -> Response:
     """POST /owner/VERB for the scripted owner."""
-    verb = request.path[len('/owner/'):]
-    try:
-        with state.db.read() as tx:
-            owner = scripted_person(tx, request)
-            arguments = read_object(request)
-            person = acting_person(tx, owner, arguments)
-        answer = run(state, person, verb, arguments)
-    except Refusal as refusal:
-        return refusal_response(refusal)
+    with state.db.read() as tx:
+        owner = scripted_person(tx, request)
+        arguments = read_object(request)
+        person = acting_person(tx, owner, arguments)
+    answer = run(state, person, request.path[len('/owner/'):], arguments)
     return Response(200, JSON_HEADERS, json.dumps(answer, ensure_ascii=True).encode())
 
 
@@ -245,13 +233,12 @@ def open_owner_token(state: State, folder: str) -> str:
 
 def announce(state: State, folder: str, base_url: str, to_terminal: bool) -> List[str]:
     """The lines the server prints about its owner at start: secrets to a terminal only, else to a file of mode 600."""
-    token_path = open_owner_token(state, folder)
     with state.db.write() as tx:
         link = base_url + make_link(tx, ensure_owner(tx), state.now_us())
     if not to_terminal:
         write_secret(os.path.join(folder, LINK_FILE), link)
         link = os.path.join(folder, LINK_FILE) + ' (one-time link, in that file)'
-    return [f'owner page     {link}', f'owner token    {token_path}']
+    return [f'owner     {link}', f'script    owner token in {os.path.join(folder, TOKEN_FILE)}']
 
 
 def read_secret(path: str) -> Optional[str]:
@@ -272,4 +259,4 @@ def write_secret(path: str, secret: str) -> None:
     os.replace(temporary, path)
 
 
-ROUTES: Dict[Tuple[str, str], Callable[[State, Request], Response]] = {('POST', '/owner/'): click}
+ROUTES: Dict[Tuple[str, str], Callable[[State, Request], Response]] = {('POST', '/owner/*'): click}

@@ -27,6 +27,7 @@ import kb_store
 import mcp
 import note_store
 import note_tabs
+import owner
 import tools
 import wire
 import workspace
@@ -35,7 +36,7 @@ from wire import Request, Response
 
 # --- data ---------------------------------------------------------------------
 
-SCHEMAS = (workspace.SCHEMA, access.SCHEMA, kb_store.SCHEMA, note_tabs.SCHEMA, note_store.SCHEMA)
+SCHEMAS = (workspace.SCHEMA, access.SCHEMA, owner.SCHEMA, kb_store.SCHEMA, note_tabs.SCHEMA, note_store.SCHEMA)
 DAY_S = 24 * 3600
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')
 
@@ -67,7 +68,8 @@ SHARED = (mcp.ENDPOINT, mcp.METADATA, '/.well-known/oauth-protected-resource',
           '/api/v1/external-oauth/token', '/api/v1/external-oauth/register')
 ALLOWED_HEADERS = ('Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, '
                    'Mcp-Session-Id, Last-Event-ID')
-STATUS = {'unauthorized': 401, 'agent_scope_denied': 403, 'not_found': 404, 'invalid_argument': 400,
+STATUS = {'unauthorized': 401, 'owner_required': 401, 'agent_scope_denied': 403, 'forged_form': 403,
+          'role_too_low': 403, 'not_found': 404, 'invalid_argument': 400,
           'storage_busy': 503, 'storage_unusable': 503}        # of a refusal outside the endpoint; any other: 409
 JSON = (('Content-Type', 'application/json'), ('Cache-Control', 'no-store'), ('X-Content-Type-Options', 'nosniff'))
 
@@ -199,7 +201,7 @@ def routes(state: tools.State) -> Routes:
     return table
 
 
-TABLES: List[Routes] = []
+TABLES: List[Routes] = [owner.ROUTES]
 
 # --- I/O ----------------------------------------------------------------------
 
@@ -236,7 +238,9 @@ def stop(running: Running) -> None:
 def open_state(config: Config) -> tools.State:
     private_folder(config.data)
     db = Database(os.path.join(config.data, 'state.db'), SCHEMAS)
-    return tools.State(db, catalogue.by_name(), config, token_only=config.check == 'token_only')
+    state = tools.State(db, catalogue.by_name(), config, token_only=config.check == 'token_only')
+    owner.open_owner_token(state, config.data)
+    return state
 
 
 def private_folder(path: str) -> None:
@@ -253,6 +257,8 @@ def announce(running: Running) -> None:
     if config.demo:
         print('WEAKENED by --demo: for the scripted runs on this machine only')
     print(f'endpoint  {running.url}')
+    for line in owner.announce(running.state, config.data, config.base_url, sys.stdout.isatty()):
+        print(line)
     print(f'add it    claude mcp add --transport http osfoundry {running.url}')
     print('stop it   Ctrl-C', flush=True)
 
