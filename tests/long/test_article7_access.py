@@ -1,0 +1,20 @@
+"""Article 7's seam with many trials: the owner's click and an assistant's call at the same moment."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from tests import test_article7_access_seam as seam
+
+
+class InOneProcess(seam.InOneProcess):
+    TRIALS = 60                           # of each of the five clicks: 300
+
+
+class AcrossTwoProcesses(seam.AcrossTwoProcesses):
+    TRIALS = 20                           # of each: 100
+
+
+if __name__ == '__main__':
+    unittest.main()
