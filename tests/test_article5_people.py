@@ -63,7 +63,8 @@ class Saves(Person):
 
     def test_a_bad_save_is_refused_and_keeps_nothing(self):
         for wrong in ({'operation': 'slide_add'}, {'base_version': 'yesterday'}, {'text': 'nul \x00'},
-                      {'tab_id': 'Brief'}, {'text': '\ud800'}, {'text': 'x' * (note_tabs.TEXT_BYTES + 1)}, {'idempotency_key': 'short'}):
+                      {'tab_id': 'Brief'}, {'text': '\ud800'}, {'idempotency_key': 'short'},
+                      {'text': 'x' * (note_tabs.TEXT_BYTES + 1)}):
             call = {'tab_id': self.tabs['Brief'], 'operation': 'replace_text', 'text': 'x',
                     'base_version': self.version(), **wrong}
             with self.subTest(wrong=str(wrong)[:60]):
