@@ -27,7 +27,10 @@ import kb_store
 import mcp
 import note_store
 import note_tabs
+import oauth
+import oauth_tokens
 import owner
+import signin
 import tools
 import wire
 import workspace
@@ -36,7 +39,8 @@ from wire import Request, Response
 
 # --- data ---------------------------------------------------------------------
 
-SCHEMAS = (workspace.SCHEMA, access.SCHEMA, owner.SCHEMA, kb_store.SCHEMA, note_tabs.SCHEMA, note_store.SCHEMA)
+SCHEMAS = (workspace.SCHEMA, access.SCHEMA, owner.SCHEMA, oauth.SCHEMA, oauth_tokens.SCHEMA,
+           kb_store.SCHEMA, note_tabs.SCHEMA, note_store.SCHEMA)
 DAY_S = 24 * 3600
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')
 
@@ -65,7 +69,7 @@ Routes = Dict[Tuple[str, str], Route]
 # What browsers may call from another page: nothing there looks at a cookie.
 SHARED = (mcp.ENDPOINT, mcp.METADATA, '/.well-known/oauth-protected-resource',
           '/.well-known/oauth-authorization-server', '/.well-known/openid-configuration',
-          '/api/v1/external-oauth/token', '/api/v1/external-oauth/register')
+          '/api/v1/external-oauth/token', '/api/v1/external-oauth/register', '/api/v1/external-oauth/revoke')
 ALLOWED_HEADERS = ('Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, '
                    'Mcp-Session-Id, Last-Event-ID')
 STATUS = {'unauthorized': 401, 'owner_required': 401, 'agent_scope_denied': 403, 'forged_form': 403,
@@ -201,7 +205,7 @@ def routes(state: tools.State) -> Routes:
     return table
 
 
-TABLES: List[Routes] = [owner.ROUTES]
+TABLES: List[Routes] = [signin.ROUTES, owner.ROUTES]
 
 # --- I/O ----------------------------------------------------------------------
 
@@ -240,6 +244,9 @@ def open_state(config: Config) -> tools.State:
     db = Database(os.path.join(config.data, 'state.db'), SCHEMAS)
     state = tools.State(db, catalogue.by_name(), config, token_only=config.check == 'token_only')
     owner.open_owner_token(state, config.data)
+    if config.self_consent:
+        with db.write() as tx:
+            oauth.register_demo_client(tx, state.now_us())
     return state
 
 
