@@ -30,6 +30,7 @@ import note_tabs
 import oauth
 import oauth_tokens
 import owner
+import pages_owner
 import signin
 import tools
 import wire
@@ -205,7 +206,7 @@ def routes(state: tools.State) -> Routes:
     return table
 
 
-TABLES: List[Routes] = [signin.ROUTES, owner.ROUTES]
+TABLES: List[Routes] = [signin.ROUTES, owner.ROUTES, pages_owner.ROUTES]
 
 # --- I/O ----------------------------------------------------------------------
 
