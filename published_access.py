@@ -1,0 +1,73 @@
+"""published_access.py - every figure that article 7 prints.
+
+The transcript in both designs (client.py access), what a host sees before it has a token (client.py hello), and what the
+check costs (bench.py access, which adds the rows of the database that the article could not measure).
+
+Not here: the records and the printer (published.py), the measurements.
+"""
+from published import Cell, Table
+
+# --- data ---------------------------------------------------------------------
+
+PER_CALL, TOKEN_ONLY = 'check on every call', 'token only'
+NO_MAC = 'an Apple M1 in Tokyo against the live service'
+
+STEPS = (                                 # step, then the answer in both designs, or in each
+    ('1 fresh connection, no project yet', '200 OK   []'),
+    ('2 after owner adds project A', '200 OK   ["note-a1"]'),
+    ('3 read note in A', '200 OK   "Q3 launch checklist"'),
+    ('4 read note in B (never added)', '200 DENY not_in_project'),
+    ('5 write with a read-only token', '403 DENY insufficient_scope'),
+    ('6 write with read+write token', '200 OK   "saved"'),
+    ('7 same read after note moved to B', '200 DENY not_in_project'),
+    ('8 same read after owner removes project A', '200 DENY not_in_project', '200 OK   "Q3 launch checklist v2"'),
+    ('9 same read after revoke', '200 DENY connection_revoked', '200 OK   "Q3 launch checklist v2"'),
+)
+
+SCENARIO = Table(7, 'The nine steps, in both designs', [
+    Cell(step, design, answers[0] if design == PER_CALL else answers[-1])
+    for design in (PER_CALL, TOKEN_ONLY) for step, *answers in STEPS])
+
+DISCOVERY = Table(7, 'From the first call to a token', [
+    Cell('first call', 'status', 401),
+    Cell('discovery', 'round trips', 5),
+    Cell('discovery', 'metadata', '/.well-known/oauth-protected-resource/mcp', judged='not run here',
+         reason='ours is /.well-known/oauth-protected-resource/api/v1/external-mcp, as the live service has it'),
+    Cell('discovery', 'time', '7.5-13.4', judged='not run here', unit='ms', reason='milliseconds are a machine\'s own'),
+])
+
+BEFORE_A_TOKEN = Table(7, 'What the client sees before it has a token', [
+    Cell('initialize', 'status', 200),
+    Cell('initialize', 'protocol', '2025-06-18'),
+    Cell('initialize', 'server', 'osfoundry 0.1.0'),
+    Cell('tools/list', 'status', 200),
+    Cell('tools/list', 'tools', 59, judged='not run here', reason='the articles name 32 of the live catalogue\'s tools'),
+    Cell('tools/list', 'size', 45_368, judged='not run here', unit='bytes', reason='of the live catalogue'),
+    Cell('tools/list', 'size of a tool', 769, judged='ratio', unit='bytes', high=769),
+    Cell('tools/call', 'status', 401),
+    Cell('tools/call', 'content', 'Authentication required'),
+    Cell('tools/call', 'error_description', 'Connect osFoundry to continue'),
+    Cell('GET on the endpoint', 'status', 405),
+    Cell('metadata, suffix after the host', 'status', 200),
+    Cell('metadata, at the root', 'status', 200),
+    Cell('metadata, at the root', 'same document', 'yes'),
+    Cell('metadata, under the endpoint', 'status', 404),
+])
+
+# µs. Timings are a machine's own: what is judged is the article's sentence about them, that the check disappears in the
+# noise of a loopback call, so each check must be below the call measured in the same run.
+COST = Table(7, 'What the check costs', [
+    Cell(PER_CALL, 'access() median', '1.3-1.6', judged='order', unit='µs'),
+    Cell(PER_CALL, 'access() p99', '6.1-7.0', judged='order', unit='µs'),
+    Cell(PER_CALL, 'tool call on loopback, median', '430-780', judged='order', unit='µs'),
+    Cell(TOKEN_ONLY, 'access() median', '0.7-1.6', judged='order', unit='µs'),
+    Cell(TOKEN_ONLY, 'access() p99', '3.5-7.7', judged='order', unit='µs'),
+    Cell(TOKEN_ONLY, 'tool call on loopback, median', '350-1,360', judged='order', unit='µs'),
+    Cell('discovery', 'round trips', 5),
+    Cell('live: initialize', 'median', 790, judged='not run here', unit='ms', reason=NO_MAC),
+    Cell('live: tools/list', 'median', 816, judged='not run here', unit='ms', reason=NO_MAC),
+    Cell('live: tools/call with 401', 'median', 565, judged='not run here', unit='ms', reason=NO_MAC),
+    Cell('live: each metadata document', 'median', '520-530', judged='not run here', unit='ms', reason=NO_MAC),
+])
+
+TABLES = [SCENARIO, DISCOVERY, BEFORE_A_TOKEN, COST]
