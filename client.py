@@ -10,11 +10,15 @@ host finds the sign-in and calls a tool (host.py).
 import sys
 from typing import Callable, Dict, Sequence
 
+import runs_access
+
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
+    'access': runs_access.main,
 }
 ALL: Sequence[str] = (                                   # the run without arguments, in the order of the articles
+    'access',
 )
 
 # --- main ---------------------------------------------------------------------

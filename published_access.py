@@ -1,7 +1,7 @@
 """published_access.py - every figure that article 7 prints.
 
-The transcript in both designs (client.py access), what a host sees before it has a token (client.py hello), and what the
-check costs (bench.py access, which adds the rows of the database that the article could not measure).
+The transcript in both designs (client.py access), what a host sees before it has a token (client.py hello), and
+what the check costs (bench.py access, which adds the rows of the database that the article could not measure).
 
 Not here: the records and the printer (published.py), the measurements.
 """

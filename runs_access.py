@@ -1,12 +1,14 @@
 """runs_access.py - article 7's nine steps, for a server that checks every call and for one that trusts the token.
 
-Article 7, "La ricostruzione": the client starts without a token, finds the sign-in from the 401 alone, and then reads and
-writes while the owner adds, moves, removes and revokes. Table: the nine steps, in both designs; from the first call to a token.
+Article 7, "La ricostruzione": the client starts without a token, finds the sign-in from the 401 alone, and then
+reads and writes while the owner adds, moves, removes and revokes. Table: the nine steps, in both designs; from the
+first call to a token.
 
     python3 client.py access              both designs, a few seconds
     python3 client.py access --check per_call
 
-Step 9 of the weak design still reads: that is the article's point. Not here: the check (access.py), the stage (runs_stage.py).
+Step 9 of the weak design still reads: that is the article's point. Not here: the check (access.py), the stage
+(runs_stage.py).
 """
 import argparse
 import json

@@ -1,13 +1,15 @@
 """runs_stage.py - the stage of every scripted run: a server of its own, the scripted owner, the scripted Claude.
 
-Articles 4 to 7 print runs of a client against a server. Each of ours (runs_*.py) begins with an empty folder, puts in it
-what the workspace held before the first line, starts server.py on a free port as a process, and takes both away again.
+Articles 4 to 7 print runs of a client against a server. Each of ours (runs_*.py) begins with an empty folder, puts
+in it what the workspace held before the first line, starts server.py on a free port as a process, and takes both
+away again.
 
     with stage(seed) as here:
         claude = here.claude()                    an MCP host whose sign-in approves itself
         here.click('add_to_project', connection=..., project=...)
 
-demo only: the server runs with --demo --self-consent. Not here: what a run says and does (runs_*.py), the host (host.py).
+demo only: the server runs with --demo --self-consent. Not here: what a run says and does (runs_*.py), the host
+(host.py).
 """
 import os
 import shutil
