@@ -11,14 +11,15 @@ import sys
 from typing import Callable, Dict, Sequence
 
 import runs_access
+import runs_hello
 
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
-    'access': runs_access.main,
+    'access': runs_access.main, 'hello': runs_hello.main,
 }
 ALL: Sequence[str] = (                                   # the run without arguments, in the order of the articles
-    'access',
+    'hello', 'access',
 )
 
 # --- main ---------------------------------------------------------------------

@@ -41,7 +41,7 @@ BEFORE_A_TOKEN = Table(7, 'What the client sees before it has a token', [
     Cell('initialize', 'protocol', '2025-06-18'),
     Cell('initialize', 'server', 'osfoundry 0.1.0'),
     Cell('tools/list', 'status', 200),
-    Cell('tools/list', 'tools', 59, judged='not run here', reason='the articles name 32 of the live catalogue\'s tools'),
+    Cell('tools/list', 'tools', 59, judged='not run here', reason='the articles name 32 of the 59'),
     Cell('tools/list', 'size', 45_368, judged='not run here', unit='bytes', reason='of the live catalogue'),
     Cell('tools/list', 'size of a tool', 769, judged='ratio', unit='bytes', high=769),
     Cell('tools/call', 'status', 401),
@@ -54,8 +54,8 @@ BEFORE_A_TOKEN = Table(7, 'What the client sees before it has a token', [
     Cell('metadata, under the endpoint', 'status', 404),
 ])
 
-# µs. Timings are a machine's own: what is judged is the article's sentence about them, that the check disappears in the
-# noise of a loopback call, so each check must be below the call measured in the same run.
+# Timings are a machine's own. What is judged is the article's sentence about them, that the check disappears in a
+# loopback call: each check must be below the call measured in the same run.
 COST = Table(7, 'What the check costs', [
     Cell(PER_CALL, 'access() median', '1.3-1.6', judged='order', unit='µs'),
     Cell(PER_CALL, 'access() p99', '6.1-7.0', judged='order', unit='µs'),

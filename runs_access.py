@@ -42,7 +42,8 @@ def seed(tx: Tx) -> None:
     """Two projects, a Note in each."""
     for project, note, text in (('A', 'note-a1', TITLE), ('B', 'note-b1', 'Another team\'s plan')):
         access.create_project(tx, project, runs_stage.WORKSPACE, f'Project {project}')
-        note_store.create_note(tx, runs_stage.OWNER, note, text, [{'tab_type': 'note', 'label': 'Note', 'text': text}], 1)
+        tab = {'tab_type': 'note', 'label': 'Note', 'text': text}
+        note_store.create_note(tx, runs_stage.OWNER, note, text, [tab], 1)
         access.place(tx, Ref('note', note), runs_stage.WORKSPACE, project, False, text)
 
 
@@ -62,7 +63,7 @@ def tab_text(tab: Dict[str, Any]) -> str:
 
 
 def play(here: Stage, weak: bool) -> Tuple[Dict[str, Any], List[Step]]:
-    """All nine steps; (what discovery was like, the steps). `weak`: the token carries the projects of its last refresh."""
+    """All nine steps; (the discovery, the steps). `weak`: the token carries the projects of its last refresh."""
     claude, steps = here.claude('osfoundry:read'), []
 
     def step(text: str, answer: host.Answer, show: Callable[[Any], Any]) -> None:
