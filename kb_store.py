@@ -54,7 +54,7 @@ POLL_LIMIT, POLL_DEFAULT = (1, 100), 100
 ID_LENGTH = (1, 200)                       # ours, as the next two
 TITLE_LENGTH = (1, 300)
 CONTENT_LENGTH = (0, 1_000_000)
-SNIPPET_LENGTH = 128
+SNIPPET_LENGTH = 130
 
 PUBLISHED = "state = 'published'"          # an answer points at what a person has decided to be an answer
 IS_CURRENT = 'updated_us = ?'              # the compare of the compare-and-swap, inside the UPDATE
@@ -281,7 +281,7 @@ def create_knowledge_base(tx: Tx, knowledge_base: str, name: str) -> None:
 
 
 def create_article(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
-    """A draft; article_id may be left out. Refuses already_exists."""
+    """A draft, or published at once with publish: true; article_id may be left out. Refuses already_exists."""
     knowledge_base = text(arguments, 'knowledge_base_id', ID_LENGTH)
     title, content = text(arguments, 'title', TITLE_LENGTH), text(arguments, 'content', CONTENT_LENGTH)
     require_knowledge_base(tx, knowledge_base)
@@ -290,9 +290,10 @@ def create_article(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     if head(tx, knowledge_base, article_id):
         raise Refusal('already_exists', f'there is an article {article_id!r}: save it, or choose another id',
                       article_id=article_id)
-    tx.execute("INSERT INTO articles VALUES (?, ?, 'draft', 0, ?, ?, ?, ?)",
-               (knowledge_base, article_id, actor, title, fold(f'{title}\n{content}'), content))
-    return saved(tx, actor, knowledge_base, article_id, None, Head('draft', 0, title), now_us)
+    state = 'published' if arguments.get('publish') is True else 'draft'
+    tx.execute('INSERT INTO articles VALUES (?, ?, ?, 0, ?, ?, ?, ?)',
+               (knowledge_base, article_id, state, actor, title, fold(f'{title}\n{content}'), content))
+    return saved(tx, actor, knowledge_base, article_id, None, Head(state, 0, title), now_us)
 
 
 def save_article(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:

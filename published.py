@@ -127,13 +127,14 @@ def table_lines(table: dict) -> List[str]:
 
 def cell_texts(cell: dict) -> Tuple[str, str, str, str, str]:
     low, high, like = cell['low'], cell['high'], cell['published']
+    like = 0.1 if like is None and cell['unit'] == '%' else like
     unit = f' {cell["unit"]}' if cell['unit'] else ''
     of = f' / {cell["of"]:,}' if 'of' in cell else ''
     must = {'exact': 'equal', 'not run here': 'not run here'}.get(cell['judged'])
     if must is None:
         must = (f'{number(low, like)} to {number(high, like)}' if low is not None and high is not None
                 else f'at least {number(low, like)}' if high is None else f'at most {number(high, like)}')
-    published = '-' if like is None else number(like, like) + of + unit
+    published = '-' if cell['published'] is None else number(like, like) + of + unit
     here = '-' if cell['here'] is None else number(cell['here'], like) + of + unit
     return cell['column'], published, here, must, {True: 'yes', False: 'NO', None: '-'}[cell['holds']]
 

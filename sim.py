@@ -10,13 +10,16 @@ import sys
 from typing import Callable, Dict, List, Sequence
 
 import published
+import sim_kb
 
 # --- data ---------------------------------------------------------------------
 
 # What one command says of itself, and its main. `tables()` of the first two makes the run without arguments.
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
+    'kb': sim_kb.main,
 }
 TABLES: List[Callable[[], List[dict]]] = [
+    sim_kb.tables,
 ]
 
 # --- main ---------------------------------------------------------------------
