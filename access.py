@@ -297,6 +297,24 @@ def place(tx: Tx, ref: Ref, workspace: str, project: Optional[str], local_only: 
                (*ref, workspace, project, int(local_only), name, name.casefold()))
 
 
+def role_of(tx: Tx, person: str, ref: Ref) -> int:
+    """A person's own role on an item now, by the rule that holds for an approver; none for what is not there."""
+    row = tx.execute(f"""
+        SELECT {APPROVER_ROLE}
+        FROM (SELECT ? AS approver, workspace FROM places WHERE kind = ? AND id = ?) c
+        JOIN places p ON p.kind = ? AND p.id = ? {APPROVER_ROLES}""", (person, *ref, *ref)).fetchone()
+    return row[0] if row else workspaces.NO_ROLE
+
+
+def require_role_of(tx: Tx, person: str, ref: Ref, least: int) -> None:
+    """Raise not_found where the person may not even look (existence does not leak), else role_too_low below `least`."""
+    held = role_of(tx, person, ref)
+    if held < workspaces.VIEWER:
+        raise Refusal('not_found', f'there is no {ref.kind} {ref.id!r} for you')
+    if held < least:
+        raise Refusal('role_too_low', f'you may look at this {ref.kind} and not change it: ask its owner')
+
+
 def create_project(tx: Tx, project: str, workspace: str, name: str) -> None:
     workspaces.check_name('name', name)
     place(tx, Ref('project', project), workspace, project, False, name)

@@ -6,8 +6,9 @@ words stay. Nothing here is reachable by a tool: a draft belongs to one person, 
 
 Not here: the agents' seven tools (note_store.py), the pages that show all this (pages.py).
 """
+import base64
 import json
-from typing import List, Optional
+from typing import Any, List, Optional
 
 import note_store
 import note_tabs
@@ -16,7 +17,7 @@ from versioned import Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
 
-FILE_BYTES = 16 * 2 ** 20
+FILE_BYTES = 2 ** 21                     # with base64 it still fits one request
 HISTORY_LIMIT = (1, 200)                # lines a page
 
 
@@ -77,19 +78,33 @@ def drop_draft(tx: Tx, actor: str, arguments: dict) -> dict:
     return {'dropped': draft_id}
 
 
-def attach_file(tx: Tx, actor: str, note_id: str, name: str, media_type: str, content: bytes, now_us: int) -> dict:
-    """Add a file. It replaces nothing, so that it needs no base; it moves the Note's version like any other change."""
-    note_tabs.checked_label('name', name)
-    note_tabs.checked_label('media_type', media_type)
+def attach_file(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
+    """Add a file: note_id, name, media_type, content_base64, idempotency_key.
+
+    It replaces nothing, so that it needs no base; it moves the Note's version like any other change.
+    """
+    def work() -> dict:
+        note_id, content = arguments['note_id'], file_bytes(arguments.get('content_base64'))
+        about = {'name': note_tabs.checked_label('name', arguments.get('name')),
+                 'media_type': note_tabs.checked_label('media_type', arguments.get('media_type')),
+                 'size_bytes': len(content)}
+        base_us = note_store.note_head(tx, note_id)[1]
+        version = note_store.save(tx, actor, note_id, '', 'attach_file', about, base_us, 'file_added', now_us)
+        file_id = note_store.new_id('file')
+        tx.execute('INSERT INTO note_files VALUES (?, ?, ?, ?, ?, ?, ?)',
+                   (file_id, note_id, *about.values(), version, content))
+        return {'note_id': note_id, 'file_id': file_id, **about, 'version': versioned.stamp_text(version)}
+    return versioned.once(tx, actor, arguments.get('idempotency_key'), 'attach_file', arguments, work)
+
+
+def file_bytes(content_base64: Any) -> bytes:
+    try:
+        content = base64.b64decode(content_base64, validate=True)
+    except (TypeError, ValueError):                          # not text; not ASCII, or not base64
+        raise versioned.invalid('content_base64', 'the bytes of the file in base64') from None
     if len(content) > FILE_BYTES:
-        raise versioned.invalid('content', f'at most {FILE_BYTES:,} bytes')
-    base_us = note_store.note_head(tx, note_id)[1]
-    about = {'name': name, 'media_type': media_type, 'size_bytes': len(content)}
-    version = note_store.save(tx, actor, note_id, '', 'attach_file', about, base_us, 'file_added', now_us)
-    file_id = note_store.new_id('file')
-    tx.execute('INSERT INTO note_files VALUES (?, ?, ?, ?, ?, ?, ?)',
-               (file_id, note_id, name, media_type, len(content), version, content))
-    return {'note_id': note_id, 'file_id': file_id, **about, 'version': versioned.stamp_text(version)}
+        raise versioned.invalid('content_base64', f'a file of at most {FILE_BYTES:,} bytes')
+    return content
 
 
 def file_content(tx: Tx, note_id: str, file_id: str) -> bytes:

@@ -8,7 +8,7 @@ ports: one with Path=/ also reached the agent's own loopback callback, and the a
     POST /owner/VERB     Authorization: Owner TOKEN, JSON in and out: the scripted owner (client.py)
     /o/RANDOM/...        the same verbs behind a cookie and forms: a person (pages.py)
 
-Not here: what each click does (owner_verbs.py), the pages (pages.py), consent (signin.py).
+Not here: what each click does (owner_verbs.py, owner_notes.py), the pages (pages.py), consent (signin.py).
 """
 import hashlib
 import hmac
@@ -18,8 +18,9 @@ import re
 import secrets
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
+import owner_notes
+import owner_verbs
 import workspace as workspaces
-from owner_verbs import VERBS
 from tools import State
 from versioned import Refusal, Tx, is_text
 from wire import Request, Response
@@ -55,6 +56,8 @@ OWNER, WORKSPACE = ('owner', 'Owner'), ('workspace', 'Workspace')     # who and 
 SECRET_BYTES = 32
 LINK_TTL_S, SESSION_TTL_S = 3600, 12 * 3600
 TOKEN_FILE, LINK_FILE = 'owner-token', 'owner-link'
+# A click has one name, on the page and for the scripted owner.
+VERBS: Dict[str, Callable[[State, str, dict], dict]] = {**owner_verbs.VERBS, **owner_notes.VERBS}
 SECRET = re.compile('[A-Za-z0-9_-]{16,64}')
 JSON_HEADERS = (('Content-Type', 'application/json'), ('Cache-Control', 'no-store'))
 

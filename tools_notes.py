@@ -69,8 +69,8 @@ TOOLS: List[Tool] = [
          WRITE, 'edit', False, True, False,
          note_of, lambda call: stored(note_store.edit_note_tab, call)),
     Tool('create_note_tab',
-         'Add a slides or sheet tab at the end of one Note and get its tab_id. Replaces nothing. Takes the version from '
-         'list_note_tabs or the last write; the same key again gives the same tab.',
+         'Add a slides or sheet tab at the end of one Note and get its tab_id. Replaces nothing. Takes the version '
+         'from list_note_tabs or the last write; the same key again gives the same tab.',
          arguments_of({'note_id': ID, 'tab_type': {'type': 'string', 'enum': list(note_tabs.CREATABLE)},
                        'label': text(1, note_tabs.LABEL_CHARS), **ON_VERSION}, {'slides': SLIDES}),
          WRITE, 'edit', False, False, False,

@@ -1,4 +1,5 @@
 """Article 5, "Chi fa cosa" and "Dove sta il limite": each row and each sentence as a claim, through call_tool."""
+import base64
 import json
 import os
 import tempfile
@@ -86,6 +87,11 @@ class Workspace(unittest.TestCase):
     def mika_saves(self, tab, text, base):
         return self.mika(note_people.save_note, tab_id=self.tabs[tab], operation='replace_text', text=text,
                          base_version=base)
+
+    def attach(self, tx, name, content):
+        return note_people.attach_file(tx, 'person:mika', {
+            'note_id': Q3.id, 'name': name, 'media_type': 'application/pdf', 'idempotency_key': self.key(),
+            'content_base64': base64.b64encode(content).decode()}, self.state.now_us())
 
     def key(self):
         self.keys += 1
@@ -305,8 +311,7 @@ class WhereTheLimitIs(Workspace):
     def test_files_and_sources_are_listed_as_metadata_without_content_or_link_and_nothing_else_gives_them(self):
         content = b'embargo until friday ' * 50
         with self.state.db.write() as tx:
-            note_people.attach_file(tx, 'person:mika', Q3.id, 'press kit.pdf', 'application/pdf', content,
-                                    self.state.now_us())
+            self.attach(tx, 'press kit.pdf', content)
         self.ok('add_note_source', note_id=Q3.id, url='https://example.org/brief', expected_version=self.version(),
                 idempotency_key=self.key())
         listed = self.ok('list_note_attachments', note_id=Q3.id)
@@ -371,7 +376,7 @@ class EveryWriteIsAnEvent(Workspace):
                 idempotency_key=self.key())
         self.mika_saves('Minutes', 'c', self.version())
         with self.state.db.write() as tx:
-            note_people.attach_file(tx, 'person:mika', Q3.id, 'a.txt', 'text/plain', b'd', self.state.now_us())
+            self.attach(tx, 'a.txt', b'd')
         self.assertFalse(self.mika_saves('Minutes', 'e', version)['saved'])
         events = self.poll(start)['events']
         self.assertEqual([(event['type'], event['tab_id']) for event in events], [

@@ -5,9 +5,11 @@ import unittest
 import note_people
 import note_store
 import note_tabs
+import owner
+import workspace
 from tests import test_article5
 from tests.test_article5 import BRIEF, Q3
-from versioned import Refusal
+from versioned import Ref, Refusal
 
 
 class Person(test_article5.Workspace):
@@ -189,14 +191,10 @@ def rebuilt(tx, note_id):
 
 
 class Files(Person):
-    def attach(self, **about):
-        with self.state.db.write() as tx:
-            return note_people.attach_file(tx, 'person:mika', Q3.id, about.get('name', 'a.pdf'), 'application/pdf',
-                                           about.get('content', b'\x00\xff%PDF'), self.state.now_us())
-
     def test_a_file_moves_the_version_and_its_bytes_come_back_to_people_only_from_its_own_note(self):
         before = self.version()
-        file = self.attach()
+        with self.state.db.write() as tx:
+            file = self.attach(tx, 'a.pdf', b'\x00\xff%PDF')
         self.assertNotEqual(self.version(), before)
         with self.state.db.read() as tx:
             self.assertEqual(note_people.file_content(tx, Q3.id, file['file_id']), b'\x00\xff%PDF')
@@ -204,8 +202,81 @@ class Files(Person):
 
     def test_a_file_too_large_or_with_a_name_of_two_lines_is_refused(self):
         large = b'x' * (note_people.FILE_BYTES + 1)
-        for about in ({'content': large}, {'name': 'a\nb'}, {'name': ''}, {'name': 'a\x9b0m'}):
-            self.refuses('invalid_argument', self.attach, **about)
+        for name, content in (('a', large), ('a\nb', b''), ('', b''), ('a\x9b0m', b'')):
+            with self.state.db.write() as tx:
+                self.refuses('invalid_argument', self.attach, tx, name, content)
+
+    def test_a_file_sent_twice_with_one_key_is_one_file(self):
+        call = {'note_id': Q3.id, 'name': 'a', 'media_type': 'text/plain', 'content_base64': 'YQ==',
+                'idempotency_key': 'one-upload'}
+        with self.state.db.write() as tx:
+            first = note_people.attach_file(tx, 'person:mika', call, 1)
+            self.assertEqual(note_people.attach_file(tx, 'person:mika', call, 2), {**first, 'replayed': True})
+            for wrong in ('Y', 'Y===', 'YQ==!', 'é', None):
+                self.refuses('invalid_argument', note_people.attach_file, tx, 'person:mika',
+                             {**call, 'content_base64': wrong, 'idempotency_key': self.key()}, 3)
+
+
+class Clicks(Person):
+    """The same through the owner's verbs, which ask for the person's own right first."""
+
+    def click(self, verb, person='mika', **arguments):
+        return owner.run(self.state, person, verb, arguments)
+
+    def save(self, text, base, **more):
+        return {'note_id': Q3.id, 'tab_id': self.tabs['Brief'], 'operation': 'replace_text', 'text': text,
+                'base_version': base, 'idempotency_key': self.key(), **more}
+
+    def test_a_person_saves_meets_a_conflict_finds_the_draft_and_drops_it(self):
+        base = self.version()
+        self.assertTrue(self.click('save_note', **self.save('first', base))['saved'])
+        answer = self.click('save_note', **self.save('second', base))
+        self.assertEqual((answer['saved'], answer['current_version']), (False, self.version()))
+        draft, = self.click('list_drafts', note_id=Q3.id)['drafts']
+        self.assertEqual(draft['text'], 'second')
+        self.click('drop_draft', note_id=Q3.id, draft_id=draft['draft_id'])
+        self.assertEqual(self.click('list_drafts', note_id=Q3.id)['drafts'], [])
+        newest = self.click('note_history', note_id=Q3.id, limit=1)['history'][0]
+        self.assertEqual(self.click('note_change', note_id=Q3.id, version=newest['version'])['text'], 'first')
+
+    def test_the_persons_own_right_is_asked_at_every_click(self):
+        base = self.version()
+        self.owner(workspace.set_role, 'mika', Ref('project', 'launch'), 'viewer')
+        self.assertEqual(self.click('read_tab', note_id=Q3.id, tab_id=self.tabs['Brief'])['text'], BRIEF)
+        self.refuses('role_too_low', self.click, 'save_note', **self.save('x', base))
+        self.refuses('role_too_low', self.click, 'attach_file', note_id=Q3.id, name='a', media_type='b',
+                     content_base64='', idempotency_key=self.key())
+        self.click('keep_draft', **self.save('still hers', base))
+        self.owner(workspace.set_role, 'mika', Q3, 'none')
+        for verb, more in (('save_note', self.save('x', base)), ('keep_draft', self.save('x', base)),
+                           ('list_drafts', {'note_id': Q3.id}), ('read_note', {'note_id': Q3.id}),
+                           ('note_history', {'note_id': Q3.id}), ('read_tab', {'note_id': Q3.id, 'tab_id': 'x'})):
+            self.refuses('not_found', self.click, verb, **more)
+        self.owner(workspace.clear_role, 'mika', Q3)
+        draft, = self.click('list_drafts', note_id=Q3.id)['drafts']
+        self.assertEqual(draft['text'], 'still hers')
+        self.owner(workspace.clear_role, 'mika', Ref('workspace', 'w1'))     # left: what is written below counts no more
+        self.refuses('not_found', self.click, 'read_note', note_id=Q3.id)
+        self.refuses('not_found', self.click, 'read_note', person='stranger', note_id=Q3.id)
+
+    def test_a_new_note_lies_in_a_project_or_in_none_or_on_this_device_only(self):
+        for note_id, more in (('n-project', {'project': 'launch'}), ('n-none', {}), ('n-local', {'local_only': True})):
+            self.click('create_note', note_id=note_id, title='T', **more,
+                       tabs=[{'tab_type': 'note', 'label': 'a', 'text': 'b'}])
+            read = self.click('read_note', note_id=note_id)
+            self.assertEqual((read['project'], read['local_only'], len(read['tabs'])),
+                             (more.get('project'), more.get('local_only', False), 1))
+        self.ok('list_note_tabs', note_id='n-project')
+        self.refused('not_in_project', 'list_note_tabs', note_id='n-none')
+        self.refused('not_found', 'list_note_tabs', note_id='n-local')
+        self.refuses('invalid_argument', self.click, 'create_note', note_id='n-none', title='again')
+        self.refuses('not_found', self.click, 'create_note', note_id='n-x', title='T', project='nowhere')
+
+    def test_a_click_with_a_wrong_argument_is_refused_by_name(self):
+        for verb, arguments in (('save_note', {'note_id': Q3.id}), ('read_note', {}), ('read_note', {'note_id': 7}),
+                                ('save_note', self.save('x', self.version(), more=1)),
+                                ('note_history', {'note_id': 'q', 'limit': 0})):
+            self.refuses('invalid_argument', self.click, verb, **arguments)
 
 
 if __name__ == '__main__':
