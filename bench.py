@@ -10,11 +10,15 @@ a machine is as fast as it is. Not here: the measurements themselves (bench_COMM
 import sys
 from typing import Callable, Dict, Sequence
 
+import bench_access
+
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
+    'access': bench_access.main,
 }
 IN_A_MINUTE: Dict[str, Sequence[str]] = {                # command -> its arguments in the run without arguments
+    'access': [],
 }
 
 # --- main ---------------------------------------------------------------------

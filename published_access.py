@@ -5,6 +5,8 @@ what the check costs (bench.py access, which adds the rows of the database that 
 
 Not here: the records and the printer (published.py), the measurements.
 """
+from typing import Sequence
+
 from published import Cell, Table
 
 # --- data ---------------------------------------------------------------------
@@ -70,4 +72,21 @@ COST = Table(7, 'What the check costs', [
     Cell('live: each metadata document', 'median', '520-530', judged='not run here', unit='ms', reason=NO_MAC),
 ])
 
+# A check is a handful of look-ups by key. A tree of a million rows is four levels deep and one of ten rows is one, so
+# the check grows with the depth; with the number it would grow a hundred thousand times.
+MOST_GROWTH, MOST_SHARE = 2.0, 10.0
+
 TABLES = [SCENARIO, DISCOVERY, BEFORE_A_TOKEN, COST]
+
+# --- rules --------------------------------------------------------------------
+
+def on_database(sizes: Sequence[int]) -> Table:
+    """The rows that the article could not measure: timings as they are, judged by their growth and their share."""
+    cells = []
+    for size in sizes:
+        row = f'{size:,} items'
+        cells += [Cell(row, column, None, judged='order', unit='µs', low=0.0)
+                  for column in ('in memory', 'on the database', 'p99')]
+        cells += [Cell(row, 'against the smallest', None, judged='ratio', unit='times', high=MOST_GROWTH),
+                  Cell(row, 'share of a loopback call', None, judged='ratio', unit='%', high=MOST_SHARE)]
+    return Table(7, 'The check on the database', cells)

@@ -1,0 +1,84 @@
+"""Article 7's transcripts and tables, as the programs print them, and that they can fail."""
+import io
+import json
+import os
+import subprocess
+import sys
+import unittest
+from contextlib import redirect_stderr
+
+from tests.access_world import TOP
+
+import host
+import host_signin
+import published
+import published_access
+import runs_access
+import runs_stage
+
+
+def run(*words):
+    done = subprocess.run([sys.executable, *words], cwd=TOP, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Transcripts(unittest.TestCase):
+    def test_every_line_of_both_designs_is_the_articles_line(self):
+        status, out, err = run('client.py', 'access', '--json')
+        self.assertEqual((status, json.loads(out)['holds']), (0, 20), err)
+        lines = err.splitlines()
+        for answers in (0, -1):
+            for step, *told in published_access.STEPS:
+                self.assertIn(f'{step:<45}{told[answers]}', lines)
+
+    def test_the_weak_designs_transcript_does_not_pass_for_the_strong_ones(self):
+        _, steps = runs_access.run('token_only', io.StringIO())
+        figures = {(step.text, published_access.PER_CALL): step.answer for step in steps}
+        strong = published_access.SCENARIO._replace(
+            cells=[cell for cell in published_access.SCENARIO.cells if cell.column == published_access.PER_CALL])
+        wrong = [cell['row'] for cell in published.compare(strong, figures)['cells'] if not cell['holds']]
+        self.assertEqual([row[:1] for row in wrong], ['8', '9'])
+
+    def test_hello_prints_what_a_host_sees_before_it_has_a_token(self):
+        status, out, err = run('client.py', 'hello', '--json')
+        self.assertEqual(status, 0, err)
+        self.assertEqual(json.loads(out)['holds'], json.loads(out)['of'])
+
+    def test_hello_to_nobody_is_one_line_and_status_1(self):
+        status, out, err = run('client.py', 'hello', 'http://127.0.0.1:9/nothing')
+        self.assertEqual((status, out, err.count('\n')), (1, '', 1))
+        self.assertNotIn('Traceback', err)
+
+    def test_the_cost_table_is_measured_and_judged_by_order(self):
+        status, out, err = run('bench.py', 'access', '--items', '10,2000', '--json')
+        printed = json.loads(out)
+        tables = {table['table']: table for table in printed['tables']}
+        self.assertEqual(set(tables), {'What the check costs', 'The check on the database'})
+        self.assertTrue(all(cell['here'] > 0 for cell in tables['The check on the database']['cells']))
+        self.assertEqual(status, 0 if printed['holds'] == printed['of'] else 1, err)    # a busy machine may break an order
+
+
+class Stage(unittest.TestCase):
+    def test_the_server_of_a_run_is_gone_when_the_run_ends_also_by_an_error(self):
+        with self.assertRaises(ZeroDivisionError), runs_stage.stage(runs_access.seed) as here:
+            url, folder = here.url, here.folder
+            host.Host(url).initialize()
+            1 / 0
+        self.assertFalse(os.path.exists(folder))
+        with self.assertRaises(host_signin.SignInError):
+            host.Host(url).initialize()
+
+    def test_a_server_that_does_not_start_is_an_error_and_not_a_wait(self):
+        with redirect_stderr(io.StringIO()), self.assertRaises(RuntimeError):
+            with runs_stage.stage(runs_access.seed, ('--check', 'nonsense')):
+                pass
+
+    def test_a_click_that_is_refused_names_its_code(self):
+        with runs_stage.stage(runs_access.seed) as here:
+            with self.assertRaises(runs_stage.ClickRefused) as caught:
+                here.click('revoke', connection='nobody')
+            self.assertEqual((caught.exception.status, caught.exception.code), (404, 'not_found'))
+
+
+if __name__ == '__main__':
+    unittest.main()
