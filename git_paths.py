@@ -17,7 +17,7 @@ PART_BYTES, PATH_PARTS = 255, 100           # what a file system takes; how deep
 BRANCH_CHARACTERS = 200
 # Invisible though not of category Cf: the fillers of Korean, the grapheme joiner, the line separators.
 INVISIBLE = set('\u034f\u115f\u1160\u17b4\u17b5\u2028\u2029\u3164\uffa0')
-SHORT_GIT = re.compile('git~[0-9]+')        # what NTFS calls .git as well
+SHORT_GIT = re.compile('gi[0-9a-z]{0,4}~[0-9]+')     # what NTFS also calls .git, .gitmodules, .gitattributes
 BRANCH_FORBIDDEN = re.compile(r'[ ~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)')
 OUR_TRAILERS = re.compile(r'[\s]*(?:proposal|approved-by)[\s]*:', re.IGNORECASE)
 REVIEW_TWICE = {'.gitmodules', '.gitattributes'}   # allowed, and marked on the card
@@ -40,6 +40,8 @@ def path_fault(path: str) -> Optional[str]:
         fault = part_fault(part)
         if fault:
             return fault
+    if any(part.casefold() in REVIEW_TWICE for part in parts[:-1]):
+        return 'git takes .gitmodules and .gitattributes for files: nothing can lie in them'
     return None
 
 

@@ -5,7 +5,7 @@ against (`server.py --git plumbing`; `bench.py proposals`). Process by process: 
 read-tree, hash-object, update-index, write-tree, commit-tree, update-ref --stdin. The naive way leaves out the marker
 and the old value: seven, of which five (from read-tree to commit-tree) lie between its look and its write.
 
-Loose objects, not synced, and a `git gc --prune=now` at the wrong moment takes them: git_repo.py's pack is what to copy.
+Its objects are loose and not synced, and a `git gc --prune=now` at the wrong moment takes them: copy git_repo.py.
 Not here: a main of its own, the reference transaction and the lock (git_repo.py).
 """
 import os
@@ -34,7 +34,8 @@ class Plumbing(Repository):
             index = {'GIT_INDEX_FILE': os.path.join(folder, 'index')}
             self.git('read-tree', intent.parent or '--empty', environ=index)
             blobs = self._blobs(folder, intent)
-            rows = [f'{self._mode(intent.parent, path)} {blob}\t{path}\0' for (path, _), blob in zip(intent.files, blobs)]
+            rows = [f'{self._mode(intent.parent, path)} {blob}\t{path}\0'
+                    for (path, _), blob in zip(intent.files, blobs)]
             self.git('update-index', '-z', '--index-info', text=''.join(rows), environ=index)
             tree = self.git('write-tree', environ=index).strip()
         made = self._commit(tree, intent)
@@ -58,7 +59,8 @@ class Plumbing(Repository):
         for role, who, seconds in (('AUTHOR', intent.author, intent.author_s),
                                    ('COMMITTER', intent.committer, intent.committer_s)):
             name, _, email = who.partition(' <')
-            people.update({f'GIT_{role}_NAME': name, f'GIT_{role}_EMAIL': email[:-1], f'GIT_{role}_DATE': f'@{seconds} +0000'})
+            people.update({f'GIT_{role}_NAME': name, f'GIT_{role}_EMAIL': email[:-1],
+                           f'GIT_{role}_DATE': f'@{seconds} +0000'})
         parent = ['-p', intent.parent] if intent.parent else []
         return self.git('-c', 'i18n.commitEncoding=UTF-8', 'commit-tree', tree, *parent,
                         text=intent.message.rstrip('\n') + '\n', environ=people).strip()

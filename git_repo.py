@@ -105,6 +105,9 @@ class Repository:
     def head(self, branch: str) -> Optional[str]:
         return self._reference('refs/heads/' + branch)
 
+    def default_head(self) -> Optional[str]:
+        return self._reference('HEAD')
+
     def _reference(self, name: str) -> Optional[str]:
         found = self._cat.ask(name)
         return found[0] if found and found[1] == 'commit' else None
@@ -154,6 +157,10 @@ class Repository:
             if error.data.get('status') != 1:
                 raise
             return False
+
+    def count(self, head: str) -> int:
+        """Commits on a branch."""
+        return int(self.git('rev-list', '--count', '--end-of-options', head))
 
     # Building: nothing is written yet.
 
@@ -210,11 +217,11 @@ class Repository:
     def write_pack(self, objects: Objects, note: str = '\n\n') -> None:
         """Everything is written, even what exists: gc may be about to delete the one that does."""
         pack, index = pack_bytes(objects, self.hash_name)
-        # A name of its own: a gc that is under way deletes the packs it has seen by name, also a later one of that name.
+        # A name of its own: a gc that is under way deletes by name the packs it saw, also a later one of that name.
         name = 'pack-' + os.urandom(20).hex()
-        self._note(note + name + '\n')
         path = os.path.join(self._packs, name)
         try:
+            self._note(note + name + '\n')
             write_file(path + '.keep', KEEP)                   # before the pack: gc takes none that has one
             for data, suffix in ((pack, '.pack'), (index, '.idx')):
                 written = os.path.join(self._ours, name + suffix)     # gc deletes what is called tmp_* beside the packs
