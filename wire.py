@@ -383,6 +383,8 @@ class Server:
 
     def stop(self, grace_s: float = 5.0) -> None:
         """Accept no more, read no more, answer what has arrived; after `grace_s` seconds close what is left."""
+        if self.stopping.is_set():
+            return
         self.stopping.set()
         self.wake.send(b'.')
         self.acceptor.join()
