@@ -366,10 +366,10 @@ class Server:
             self.forget(connection)
 
     def forget(self, connection: Connection) -> None:
+        connection.sock.close()
         with self.changed:
             self.connections.pop(id(connection), None)
             self.changed.notify_all()
-        connection.sock.close()
 
     def close_one(self) -> bool:
         """Make room: the thread of the one closed wakes from its receive and ends."""

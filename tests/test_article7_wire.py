@@ -257,11 +257,12 @@ class TooMany(WithEcho):
             talk.sock.close()
 
     def test_whoever_only_drips_goes_when_nobody_is_idle_the_oldest_first(self):
-        drips = [self.talk() for _ in range(4)]
-        for drip in drips:
-            drip.send(b'GET /')
-        while sorted(one.phase for one in list(self.server.connections.values())) != ['reading'] * 4:
-            time.sleep(0.001)
+        drips = []
+        for number in range(1, 5):
+            drips.append(self.talk())
+            drips[-1].send(b'GET /')
+            while [one.phase for one in list(self.server.connections.values())] != ['reading'] * number:
+                time.sleep(0.001)                              # until its thread has seen the first byte
         self.assertEqual(self.talk().ask(raw(method='GET')).status, 200)
         self.assertTrue(drips[0].is_closed())
 
@@ -316,6 +317,8 @@ class Stop(unittest.TestCase):
             server.stop(grace_s=0.05)
             self.assertTrue(talk.is_closed())
         leave.set()
+        while server.connections:
+            time.sleep(0.001)                                  # until its thread has ended too
 
     def test_no_thread_and_no_descriptor_is_left(self):
         if not os.path.isdir('/proc/self/fd'):
