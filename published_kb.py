@@ -12,27 +12,30 @@ from published import Cell, Table
 HOURS = (1, 2, 4, 6, 8)
 
 # "Cosa dovrebbe contenere una citazione?": answered by doing it (python3 kb_store.py).
+ASKED = ('survives a rename', 'shows a change of content', 'is the version an edit takes')
 KINDS = Table(1, 'what a citation holds', [
     Cell(kind, asked, answer)
     for kind, answers in (('title', ('no', 'no', 'no')),
                           ('article ID', ('yes', 'no', 'no')),
                           ('article ID + updated time', ('yes', 'yes', 'yes, if recent')))
-    for asked, answer in zip(('survives a rename', 'shows that the content changed', 'is the version an edit takes'), answers)])
+    for asked, answer in zip(ASKED, answers)])
 
 # The definitions at the head of the article: each limit is tried from both sides (python3 kb_store.py).
+ARGUMENTS = (('search_knowledge_base', ('knowledge_base_id', 'query'), ('limit',)),
+             ('read_knowledge_article', ('knowledge_base_id', 'article_id'), ()),
+             ('edit_knowledge_article', ('knowledge_base_id', 'article_id', 'content', 'expected_version',
+                                         'idempotency_key'), ('title',)),
+             ('poll_resource_events', ('resource_type', 'resource_id'), ('after_sequence', 'limit')))
 LIMITS = Table(1, 'the four tools and their limits', [
     Cell('search_knowledge_base', 'query, shortest', 2, unit='characters'),
     Cell('search_knowledge_base', 'query, longest', 200, unit='characters'),
     Cell('search_knowledge_base', 'limit, least', 1),
     Cell('search_knowledge_base', 'limit, most', 20),
-    Cell('search_knowledge_base', 'required', 'knowledge_base_id, query'),
-    Cell('read_knowledge_article', 'required', 'knowledge_base_id, article_id'),
-    Cell('edit_knowledge_article', 'required',
-         'knowledge_base_id, article_id, content, expected_version, idempotency_key'),
     Cell('poll_resource_events', 'after_sequence, least', 0),
     Cell('poll_resource_events', 'limit, least', 1),
-    Cell('poll_resource_events', 'limit, most', 100),
-    Cell('poll_resource_events', 'required', 'resource_type, resource_id')])
+    Cell('poll_resource_events', 'limit, most', 100)] + [
+    Cell(tool, argument, 'required' if argument in required else 'optional')
+    for tool, required, optional in ARGUMENTS for argument in required + optional])
 
 # "La ricostruzione".
 DAY = Table(1, 'the ten most popular articles', [
@@ -81,14 +84,15 @@ COSTS = Table(1, 'what the hourly checks cost', [
     Cell('all three', 'checks', 40)])
 
 # "Cosa succede quando Claude modifica usando la versione di una citazione?": (delay, seconds, changed, %, gone).
-EDIT_ROWS = (('20 s', 20, 0, 0.0, 0), ('15 min', 900, 30, 20.0, 2), ('1 h', 3600, 57, 38.0, 3), ('4 h', 14400, 85, 56.7, 14))
+EDIT_ROWS = (('20 s', 20, 0, 0.0, 0), ('15 min', 900, 30, 20.0, 2),
+             ('1 h', 3600, 57, 38.0, 3), ('4 h', 14400, 85, 56.7, 14))
 EDITS = Table(1, 'edits with the version of a citation', [
     cell for delay, _, changed, share, gone in EDIT_ROWS for cell in (
         Cell(delay, 'edits', 150),
         Cell(delay, 'refused, version changed', changed, 'range'),
         Cell(delay, 'of the edits', share, 'range', '%'),
         Cell(delay, 'refused, no longer published', gone, 'range'))] + [
-    Cell('all delays', 'refused again after a new read', 0, reason='the article: 30 of 30, 57 of 57 and 85 of 85 were saved')])
+    Cell('all delays', 'refused again after a new read', 0, reason='published as 30 of 30, 57 of 57, 85 of 85 saved')])
 REPLAYS = Table(1, 'retries and what was gone', [
     Cell('the same call with the same key', 'sent', 409, 'range'),
     Cell('the same call with the same key', 'not the first answer, marked', 0),
@@ -99,7 +103,7 @@ REPLAYS = Table(1, 'retries and what was gone', [
 FIT = Table(1, 'the published figures against the model', [
     Cell('each figure alone', 'outside its 99 % range', None, 'range', low=0, high=0),
     Cell('each figure alone', 'outside its 95 % range', None, 'range', low=0, high=4),
-    Cell('all together', 'days that fit worse', None, 'range', '%', low=1, high=100)])
+    Cell('all together', 'groups of days that fit worse', None, 'range', '%', low=1, high=100)])
 
 SIMULATED = (DAY, STALE, SPREAD, BY_TITLE, COSTS, EDITS, REPLAYS)     # in the order of sim.py kb
 TABLES = (KINDS, LIMITS, *SIMULATED, FIT)

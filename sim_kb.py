@@ -1,8 +1,8 @@
 """sim_kb.py - article 1's support day beside the published tables, with the range in which five such days scatter.
 
-Article 1, from "La ricostruzione" to "Cosa succede quando Claude modifica": how fast citations go stale, what three ways
-of checking them cost, what an edit with a citation's version meets. Each of five days is played three times through the
-store (checks, control, edits); the ranges are mean +- 2.576 standard deviations of groups of five days of the model.
+Article 1, from "La ricostruzione" to "Cosa succede quando Claude modifica": how fast citations go stale, what three
+ways of checking them cost, what an edit with a citation's version meets. Each of five days is played three times
+through the store (checks, control, edits); the ranges are mean +- 2.576 standard deviations over groups of five modelled days.
 
     python3 sim.py kb                       every table (5 s)
     python3 sim.py kb --saves 1000          another day: our figures alone, inside the ranges of the model
@@ -31,7 +31,7 @@ from sim_model import Counts, Day, Settings
 Key = Tuple[str, str, str]                                      # (table, row, column)
 Figures = Dict[Key, float]
 DERIVED = ('stale of the citations', 'the same of the answers', 'of the edits', 'calls a check', 'returned a check',
-           'of the stale citations', 'in all')                  # the same figure again in another unit: not counted twice
+           'of the stale citations', 'in all')                  # a figure that stands there already, in another unit
 WAYS = (('search', 'search every cited title again'), ('read', 'read every cited article again'),
         ('poll', 'poll_resource_events from a cursor'))
 MOST = 90_000                                                   # articles, saves, questions: six digits in every text
@@ -77,8 +77,9 @@ def play_model(settings: Settings, seeds: Sequence[int]) -> Plays:
 def figures(plays: Plays, settings: Settings) -> Figures:
     """Every figure of the tables, unrounded, by (table, row, column)."""
     hours = sorted({hour for hour in published_kb.HOURS if hour <= settings.hours} | {settings.hours})
+    stale = [cell for hour in hours for cell in stale_figures(plays.checks, hour)]
     by_table = {published_kb.DAY.name: day_figures(plays.drawn, settings),
-                published_kb.STALE.name: {place: figure for hour in hours for place, figure in stale_figures(plays.checks, hour)},
+                published_kb.STALE.name: dict(stale),
                 published_kb.SPREAD.name: dict(control_figures(plays.control, settings.hours)),
                 published_kb.BY_TITLE.name: {(f'hour {settings.hours}', 'of the stale citations'): share(
                     plays.checks[f'by title {settings.hours}'], plays.checks[f'stale {settings.hours}'])},
@@ -118,7 +119,7 @@ def control_figures(counts: Counts, hour: int) -> Iterator[Tuple[Place, float]]:
 
 def cost_figures(counts: Counts, checks: int) -> Iterator[Tuple[Place, float]]:
     for way, row in WAYS:
-        calls, kib = counts[f'{way} calls'], counts[f'{way} bytes'] / 1024
+        calls, kib = counts.get(f'{way} calls', 0), counts.get(f'{way} bytes', 0) / 1024
         yield (row, 'calls'), calls
         yield (row, 'returned'), kib
         yield (row, 'calls a check'), calls / checks
@@ -154,8 +155,8 @@ def spread(groups: Sequence[Figures]) -> Dict[Key, Spread]:
 
 
 def squares(found: Figures, spreads: Dict[Key, Spread]) -> Dict[Key, float]:
-    """How many standard deviations each figure is off, squared. Left out: a figure that is another one in a second unit,
-    and one that varies by less than half of its last printed digit."""
+    """How many standard deviations each figure is off, squared. Left out: what is another figure in a second unit, and
+    what varies by less than half of its last printed digit."""
     return {key: ((found[key] - each.mean) / each.deviation) ** 2 for key, each in spreads.items()
             if key in found and key[2] not in DERIVED and each.deviation > 0.5}
 
@@ -168,13 +169,16 @@ def fit(groups: Sequence[Figures], spreads: Dict[Key, Spread]) -> Dict[Place, fl
     off = squares(printed, spreads)
     total = math.fsum(off.values())
     worse = [math.fsum(squares({key: group[key] for key in off}, spreads).values()) >= total for group in groups]
-    return {('each figure alone', 'outside its 99 % range'): sum(square > sim_model.SIGMAS_99 ** 2 for square in off.values()),
-            ('each figure alone', 'outside its 95 % range'): sum(square > sim_model.SIGMAS_95 ** 2 for square in off.values()),
-            ('all together', 'days that fit worse'): share(sum(worse), len(worse))}
+    outside_99, outside_95 = (sum(square > sigmas ** 2 for square in off.values())
+                              for sigmas in (sim_model.SIGMAS_99, sim_model.SIGMAS_95))
+    return {('each figure alone', 'outside its 99 % range'): outside_99,
+            ('each figure alone', 'outside its 95 % range'): outside_95,
+            ('all together', 'groups of days that fit worse'): share(sum(worse), len(worse))}
 
 
-def tables(settings: Settings = Settings(), seeds: Sequence[int] = sim_model.SEEDS, count: int = sim_model.GROUPS) -> List[dict]:
-    """The tables as published.py prints them. Another day than the article's has our figures alone, in the model's ranges."""
+def tables(settings: Settings = Settings(), seeds: Sequence[int] = sim_model.SEEDS,
+           count: int = sim_model.GROUPS) -> List[dict]:
+    """The tables as published.py prints them; of another day than the article's, our figures in the model's ranges."""
     here = figures(play_store(settings, seeds), settings)
     groups = [figures(play_model(settings, range(first, first + len(seeds))), settings)
               for first in range(1, 1 + count * len(seeds), len(seeds))]
@@ -228,7 +232,7 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
                                      epilog='The defaults are the article\'s.')
     parser.add_argument('--seeds', type=seed_list, default=list(sim_model.SEEDS), help='1-5, 7 or 1,3,9')
     add_settings(parser)
-    parser.add_argument('--groups', type=between(2, 100_000), default=sim_model.GROUPS, help='of days, for the ranges (200)')
+    parser.add_argument('--groups', type=between(2, 100_000), default=sim_model.GROUPS, help='for the ranges (200)')
     parser.add_argument('--svg', metavar='DIR', help='write the pictures there')
     parser.add_argument('--json', action='store_true')
     return parser.parse_args(argv)

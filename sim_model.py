@@ -1,8 +1,10 @@
 """sim_model.py - the support day of article 1 as it is drawn, and the same day in memory, for the ranges.
 
-Article 1, "La ricostruzione": 400 articles, 120 questions, 300 saves in 8 hours, Zipf 0.9. `draw_day` draws one day from
-one seed; sim_kb.py plays it through the real store, `play_in_memory` here counts what that must give: 300 times faster,
-held equal to the store by the tests, and so good for a thousand days. `ranges` says how far five days scatter.
+Article 1, "La ricostruzione": 400 articles, 120 questions, 300 saves in 8 hours, Zipf 0.9. `draw_day` draws one day
+from one seed, sim_store.py plays it through the real store, and `play_in_memory` counts what that must give: a hundred times
+faster, held equal to the store by the tests, and so good for the thousands of days behind a range.
+
+    python3 sim.py kb        the tables (sim_kb.py)
 
 Not here: the store (kb_store.py), the printing and the command (sim_kb.py), the closed forms (sim_closed.py).
 """
@@ -47,10 +49,10 @@ class Question(NamedTuple):
 
 class Day(NamedTuple):
     settings: Settings
-    topics: Sequence[int]                                       # of article 0, 1, 2, ...: the index is the popularity rank
+    topics: Sequence[int]                                       # of article 0, 1, 2, ...: the index is the rank
     questions: Sequence[Question]                               # in the order of time, as the saves
     saves: Sequence[Save]
-    control_saves: Sequence[Save]                               # the same people at the same times, on any article alike
+    control_saves: Sequence[Save]                               # at the same times, on any article alike
 
 
 Moment = Tuple[int, int, object]                                # (at_us, order among equal times, what)
@@ -105,7 +107,7 @@ def control(day: Day) -> Day:
 
 
 def moments(day: Day, edits: bool = False) -> List[Moment]:
-    """Saves (0), questions (1) and hourly checks or edits (2) in the order of time. A question and its edit share an index."""
+    """Saves (0), questions (1), hourly checks or edits (2), in order of time. A question and its edit share an index."""
     asked = [(question.at_us, 1, index) for index, question in enumerate(day.questions)]
     if edits:
         last = [(question.at_us + delay_s(index) * 1_000_000, 2, index) for index, question in enumerate(day.questions)]
@@ -207,7 +209,8 @@ def poll_costs(world: World, polled: int) -> Tuple[int, int]:
     calls, size, end = 0, 0, len(world.log)
     while calls == 0 or polled < end:
         page = world.log[polled:polled + POLL_PAGE]
-        size += sum(SIZES.event + len(event) + len(str(world.first + polled + place)) for place, event in enumerate(page, 1))
+        size += sum(SIZES.event + len(event) + len(str(world.first + polled + place))
+                    for place, event in enumerate(page, 1))
         calls, polled = calls + 1, polled + len(page)
         # the first event of a page has no comma, and has_more is true or false
         size += SIZES.poll + len(str(world.first + polled)) + len('true' if polled < end else 'false') - bool(page)
@@ -215,7 +218,7 @@ def poll_costs(world: World, polled: int) -> Tuple[int, int]:
 
 
 def play_edits_in_memory(day: Day) -> Counts:
-    """After question i Claude edits its first citation, delay_s(i) later; what is refused is read again and written again."""
+    """After question i Claude edits its first citation, delay_s(i) later; refused, it reads and writes again."""
     world, counts = World(day), {}
     cited: Dict[int, List[Pair]] = {}
     for _, kind, index in moments(day, edits=True):

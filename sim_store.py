@@ -1,7 +1,7 @@
-"""sim_store.py - the support day of article 1 through the real store: people, a scripted Claude, and the truth beside them.
+"""sim_store.py - the support day of article 1 through the real store: people, a scripted Claude, and the truth.
 
-Article 1, "La ricostruzione": every search, read, edit and poll is a transaction on a sqlite file. Three ways of checking
-citations are run against what the people themselves did, at every check; one that differs from it is an error.
+Article 1, "La ricostruzione": every search, read, edit and poll is a transaction on a sqlite file. Three ways of
+checking citations are held against what the people themselves did, at every check; one that differs is an error.
 
     python3 sim.py kb        plays five days and prints the tables (sim_kb.py)
 
@@ -14,8 +14,8 @@ from typing import Callable, Dict, Iterable, List, NamedTuple, Sequence, Set
 
 import kb_store
 import versioned
-from sim_model import (HITS_KEPT, POLL_PAGE, SEARCH_LIMIT, TOPICS, US_AN_HOUR, Counts, Day, Save, add_up, control, delay_s,
-                       moments)
+from sim_model import (HITS_KEPT, POLL_PAGE, SEARCH_LIMIT, TOPICS, US_AN_HOUR, Counts, Day, Save, add_up, control,
+                       delay_s, moments)
 from versioned import Database, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -82,7 +82,8 @@ class People:
             if save.kind == 'retitle':
                 arguments['title'] = title_text(self.topics[save.article], self.revision)
             answer = write(self.database, PEOPLE, kb_store.save_article, arguments, now_us)
-        self.facts[name] = Fact(answer['citation']['updated_at'], fact.published and save.kind != 'unpublish', answer['title'])
+        published = fact.published and save.kind != 'unpublish'
+        self.facts[name] = Fact(answer['citation']['updated_at'], published, answer['title'])
 
     def stale(self, cited: Iterable[Cited]) -> Set[Cited]:
         return {each for each in cited if self.facts[each.article_id][:2] != (each.updated_at, True)}
@@ -163,7 +164,7 @@ def check(people: People, claude: Claude, hour: int, now_us: int) -> Counts:
 
 
 def edit(people: People, claude: Claude, cited: Cited, question: int, now_us: int) -> Counts:
-    """Claude edits over a citation: saved, and the same call sent again; changed, and read and written again; or gone."""
+    """Claude edits over a citation: saved, and sent a second time; changed, then read and written again; or gone."""
     fact = people.facts[cited.article_id]
     expected = 'gone' if not fact.published else 'saved' if fact.updated_at == cited.updated_at else 'changed'
     arguments = {'knowledge_base_id': NAME, 'article_id': cited.article_id, 'content': content_text(900_000 + question),
