@@ -33,6 +33,8 @@ SCENARIO = Table(7, 'The nine steps, in both designs', [
 DISCOVERY = Table(7, 'From the first call to a token', [
     Cell('first call', 'status', 401),
     Cell('discovery', 'round trips', 5),
+    Cell('registration', 'round trips', None, judged='range', low=1, high=1, reason='of a client nobody registered'),
+    Cell('consent page', 'round trips', None, judged='range', low=2, high=2, reason='a GET and a POST of the browser'),
     Cell('discovery', 'metadata', '/.well-known/oauth-protected-resource/mcp', judged='not run here',
          reason='ours is /.well-known/oauth-protected-resource/api/v1/external-mcp, as the live service has it'),
     Cell('discovery', 'time', '7.5-13.4', judged='not run here', unit='ms', reason='milliseconds are a machine\'s own'),

@@ -15,12 +15,16 @@ import json
 import sys
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from urllib.parse import urlsplit
 
 import access
 import host
 import note_store
+import oauth
+import owner
 import published
 import published_access
+import runs_person
 import runs_stage
 from runs_stage import Stage
 from versioned import Ref, Tx
@@ -106,16 +110,28 @@ def discover(claude: host.Host, started: float) -> Dict[str, Any]:
             'ms': 1_000 * (time.perf_counter() - started)}
 
 
+def newcomer(here: Stage) -> Dict[str, int]:
+    """The round trips that the five leave out: a client nobody registered, and a person at the consent page."""
+    cookies = runs_person.open_owner_link(here)
+    claude = host.Host(here.url, runs_person.at_the_page(here, cookies, 'Create a new connection'))
+    claude.call('list_granted_resources', {})
+    paths = [urlsplit(trip.url).path for trip in claude.trips]
+    return {'registration': paths.count(oauth.ISSUED_UNDER + 'register'), 'consent page': paths.count(owner.CONSENT)}
+
+
 # --- I/O ----------------------------------------------------------------------
 
 def run(check: str, out: Any) -> Tuple[Dict[str, Any], List[Step]]:
     flags = ('--check', 'token_only') if check == 'token_only' else ()
     with runs_stage.stage(seed, flags) as here:
         found, steps = play(here, check == 'token_only')
+        found.update(newcomer(here))
         path = found['metadata'][len(here.base_url):]
     print(f'CHECK={check}', file=out)
     print(f'discovery: first call -> {found["first"]}, metadata {path}, {found["round trips"]} round trips, '
           f'{found["ms"]:.1f} ms', file=out)
+    print(f'not in these: {found["registration"]} for a client nobody registered, '
+          f'{found["consent page"]} for the person at the consent page', file=out)
     for step in steps:
         print(f'{step.text:<45}{step.answer}', file=out)
     print(file=out)
@@ -135,7 +151,9 @@ def main(argv: Sequence[str]) -> int:
     for check in chosen:
         found, steps = run(check, sys.stderr if options.json else sys.stdout)
         figures.update({(step.text, DESIGNS[check]): step.answer for step in steps})
-        discovery = {('first call', 'status'): found['first'], ('discovery', 'round trips'): found['round trips']}
+        discovery = {('first call', 'status'): found['first'], ('discovery', 'round trips'): found['round trips'],
+                     ('registration', 'round trips'): found['registration'],
+                     ('consent page', 'round trips'): found['consent page']}
     names = [DESIGNS[check] for check in chosen]
     scenario = published_access.SCENARIO._replace(
         cells=[cell for cell in published_access.SCENARIO.cells if cell.column in names])

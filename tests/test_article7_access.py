@@ -131,6 +131,9 @@ class EveryCallReadsAgain(WithWorld):
         nowhere = self.world.call('read_knowledge_article', knowledge_base_id='kb-x', article_id='refunds')
         self.assertEqual(elsewhere['content'][0]['text'], nowhere['content'][0]['text'].replace('kb-x', 'kb-a'))
         self.assertEqual(self.code(), 'not_found')
+        self.click(access.place, KB_A, 'other', 'project-a', False)
+        listed = self.world.call('list_project_resources')['structuredContent']['resources']
+        self.assertEqual([item['resource_id'] for item in listed], ['note-a1'])
 
     def test_an_item_only_on_somebodys_device_is_unknown_and_listed_nowhere(self):
         self.click(access.place, KB_A, 'acme', 'project-a', True)
