@@ -12,14 +12,15 @@ from typing import Callable, Dict, Sequence
 
 import runs_access
 import runs_hello
+import runs_notes
 
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
-    'access': runs_access.main, 'hello': runs_hello.main,
+    'access': runs_access.main, 'hello': runs_hello.main, 'notes': runs_notes.main,
 }
 ALL: Sequence[str] = (                                   # the run without arguments, in the order of the articles
-    'hello', 'access',
+    'notes', 'hello', 'access',
 )
 
 # --- main ---------------------------------------------------------------------

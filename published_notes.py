@@ -16,7 +16,7 @@ SETUP = Table(5, 'The set-up', [
     Cell('1 the Note has no project', 'Claude reads', 'not_in_project'),
     Cell('1 the Note is in the connected project', 'Claude reads', 'ok'),
     Cell('1 a Note only on this device', 'Claude reads', 'not_found'),
-    Cell('2 the seven tools, as they come', 'ticked', 7),
+    Cell('2 the tools of this guide', 'served', 7),
     Cell('2 the three writing tools unticked', 'Claude writes', 'tool_not_enabled'),
     Cell('2 the three writing tools unticked', 'Claude reads', 'ok'),
     Cell('3 the approver may only look', 'Claude writes', 'approver_lacks_role'),

@@ -25,8 +25,8 @@ import access
 import catalogue
 import kb_store
 import mcp
+import note_folder
 import note_store
-import note_tabs
 import oauth
 import oauth_tokens
 import owner
@@ -41,7 +41,7 @@ from wire import Request, Response
 # --- data ---------------------------------------------------------------------
 
 SCHEMAS = (workspace.SCHEMA, access.SCHEMA, owner.SCHEMA, oauth.SCHEMA, oauth_tokens.SCHEMA,
-           kb_store.SCHEMA, note_tabs.SCHEMA, note_store.SCHEMA)
+           kb_store.SCHEMA, note_store.SCHEMA)
 DAY_S = 24 * 3600
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')
 
@@ -248,7 +248,20 @@ def open_state(config: Config) -> tools.State:
     if config.self_consent:
         with db.write() as tx:
             oauth.register_demo_client(tx, state.now_us())
+    try:
+        load_folders(state, config)
+    except BaseException:
+        state.close()
+        raise
     return state
+
+
+def load_folders(state: tools.State, config: Config) -> None:
+    """What the folders of the flags hold and the state does not yet, into the first workspace of its owner."""
+    if config.notes:
+        with state.db.write() as tx:
+            home = workspace.workspaces_of(tx, owner.ensure_owner(tx))[0][0]
+        note_folder.serve(state.db, config.notes, home, state.now_us())
 
 
 def private_folder(path: str) -> None:

@@ -1,0 +1,57 @@
+"""Article 5, "Un'esecuzione reale": client.py notes plays it for real, and each line is as published."""
+import contextlib
+import io
+import json
+import unittest
+
+import published_notes
+import runs_notes
+
+
+class Run(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            cls.status = runs_notes.main(['--json'])
+        cls.printed, cls.played = json.loads(out.getvalue()), err.getvalue()
+
+    def test_every_published_outcome_holds_and_the_program_says_so(self):
+        wrong = [cell for table in self.printed['tables'] for cell in table['cells'] if not cell['holds']]
+        self.assertEqual((wrong, self.status), ([], 0))
+        self.assertEqual([table['table'] for table in self.printed['tables']], [
+            table.name for table in (published_notes.SETUP, published_notes.RUN, published_notes.LIMITS,
+                                     published_notes.NEXT_STEP)])
+
+    def test_the_calls_of_the_run_come_in_the_articles_order_with_the_articles_argument_names(self):
+        run = self.played.split('--- The run\n')[1].split('\n\n')[0]
+        calls = [(line.split()[2], json.loads(line.split(' ', 3)[3])) for line in run.split('\n')
+                 if line.startswith('Claude -> ')]
+        self.assertEqual([(tool, *arguments) for tool, arguments in calls[:7]], [
+            ('list_note_tabs',),
+            ('read_sheet_range', 'tab_id', 'start_row', 'start_col', 'row_count', 'col_count'),
+            ('read_note_tab', 'tab_id'),
+            ('edit_note_tab', 'tab_id', 'operation', 'text', 'expected_version', 'idempotency_key'),
+            ('read_note_tab', 'tab_id'),
+            ('edit_note_tab', 'tab_id', 'operation', 'text', 'expected_version', 'idempotency_key'),
+            ('create_note_tab', 'tab_type', 'label', 'expected_version', 'slides', 'idempotency_key')])
+        self.assertEqual([arguments['expected_version'] for _, arguments in calls if 'expected_version' in arguments],
+                         ['V1', 'V2', 'V3'])
+        self.assertEqual([arguments['idempotency_key'] for _, arguments in calls if 'idempotency_key' in arguments],
+                         ['brief-owners-1', 'brief-owners-2', 'launch-status-deck'])
+
+    def test_the_host_asks_before_each_write_and_before_no_read(self):
+        lines = self.played.split('\n')
+        for line, following in zip(lines, lines[1:]):
+            if line.startswith('Claude -> '):
+                self.assertEqual('[the host asks' in following, line.split()[2] in runs_notes.WRITES, line)
+
+    def test_claudes_edit_is_made_again_on_what_is_there_and_never_the_old_text_with_the_new_version(self):
+        owners = {'venue': 'Aiko', 'press kit': 'Mika'}
+        self.assertEqual(runs_notes.with_owners('- venue\n- unknown', owners), '- venue - owner: Aiko\n- unknown')
+        self.assertEqual(runs_notes.with_owners('- venue\n- press kit', owners),
+                         '- venue - owner: Aiko\n- press kit - owner: Mika')
+
+
+if __name__ == '__main__':
+    unittest.main()
