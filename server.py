@@ -277,6 +277,7 @@ def announce(running: Running) -> None:
     config = running.config
     if config.demo:
         print('WEAKENED by --demo: for the scripted runs on this machine only')
+    print(f'listens   {authority(config.host, config.port)}')
     print(f'endpoint  {running.url}')
     for line in owner.announce(running.state, config.data, config.base_url, sys.stdout.isatty()):
         print(line)

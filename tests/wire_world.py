@@ -139,16 +139,15 @@ class Process:
     """server.py as a process on a free port; its first lines are in `lines`."""
 
     def __init__(self, data, *flags):
-        self.child = subprocess.Popen([sys.executable, os.path.join(TOP, 'server.py'), '--port', '0', '--data', data, *flags],
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        command = [sys.executable, os.path.join(TOP, 'server.py'), '--port', '0', '--data', data, *flags]
+        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.lines = []
         for line in self.child.stdout:
             self.lines.append(line.rstrip('\n'))
             if line.startswith('stop it'):
                 break
-        urls = [line.split()[-1] for line in self.lines if line.startswith('endpoint')]
-        self.url = urls[0] if urls else None
-        self.port = int(self.url.split(':')[2].split('/')[0]) if urls else None
+        said = dict(line.split(None, 1) for line in self.lines if ' ' in line)
+        self.url, self.port = said.get('endpoint'), int(said.get('listens', ':0').rpartition(':')[2])
 
     def end(self, number=None):
         """Send a signal if given, wait, and return (exit status, standard error)."""

@@ -1,0 +1,149 @@
+"""server.py as people start it: first lines, flags that are refused, a private DATA folder, signals, two on one folder."""
+import json
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import unittest
+from contextlib import redirect_stderr
+from io import StringIO
+
+from tests import access_world
+from tests.wire_world import READ_A, Process, Talk, message, raw, rpc
+
+import access
+import server
+from versioned import Refusal
+
+
+class WithFolder(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix='wire-')
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.data = os.path.join(self.folder, 'data')
+
+    def process(self, *flags):
+        process = Process(self.data, *flags)
+        self.addCleanup(self.reap, process.child)
+        return process
+
+    def reap(self, child):
+        if child.poll() is None:
+            child.kill()
+        child.communicate()
+
+
+class Starting(WithFolder):
+    def test_it_says_where_it_is_and_what_to_type(self):
+        process = self.process()
+        self.assertIn(f'endpoint  http://127.0.0.1:{process.port}/api/v1/external-mcp', process.lines)
+        self.assertIn(f'add it    claude mcp add --transport http osfoundry {process.url}', process.lines)
+        with Talk(process.port) as talk:
+            self.assertEqual(talk.ask(rpc(message('ping'))).json['result'], {})
+
+    def test_int_and_term_end_it_with_0_and_without_a_word(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(signal=number):
+                process = self.process()
+                with Talk(process.port) as idle, Talk(process.port) as half:
+                    self.assertEqual(idle.ask(rpc(message('ping'))).status, 200)
+                    half.send(b'POST / HT')
+                    self.assertEqual(process.end(number), (0, ''))
+                    self.assertTrue(idle.is_closed())
+
+    def test_with_demo_the_first_line_says_weakened_and_without_it_no_line_does(self):
+        self.assertTrue(self.process('--demo', '--self-consent').lines[0].startswith('WEAKENED'))
+        self.assertNotIn('WEAKENED', '\n'.join(self.process().lines))
+
+    def test_flags_that_are_wrong_or_too_weak_for_the_place_are_a_usage_error(self):
+        for flags in (['--self-consent'], ['--check', 'token_only'], ['--mode', 'naive'], ['--inject-crash'], ['--bogus'],
+                      ['--demo', '--host', '0.0.0.0'], ['--demo', '--base-url', 'https://connector.example'], ['--port', '70000'],
+                      ['--demo', '--check', 'per_call'], ['--base-url', 'ftp://x'], ['--base-url', 'https://x/y'], ['--ttl', '0'],
+                      ['--base-url', 'http://['], ['--git', 'other'], ['--de'], ['--port', 'x'], ['extra']):
+            with self.subTest(flags=flags), redirect_stderr(StringIO()), self.assertRaises(SystemExit) as ended:
+                server.parse_flags(flags)
+            self.assertEqual(ended.exception.code, 2)
+
+    def test_a_taken_port_is_one_line_and_1(self):
+        first = self.process()
+        with redirect_stderr(StringIO()) as log:
+            status = server.main(['--port', str(first.port), '--data', os.path.join(self.folder, 'other')])
+        self.assertEqual(status, 1)
+        self.assertEqual(log.getvalue().count('\n'), 1)
+
+    def test_advertised_addresses_are_the_configured_ones(self):
+        process = self.process('--base-url', 'https://connector.example')
+        with Talk(process.port) as talk:
+            answer = talk.ask(raw('GET', '/.well-known/oauth-protected-resource', host='connector.example'))
+            self.assertEqual(answer.json['resource'], 'https://connector.example/api/v1/external-mcp')
+            self.assertEqual(talk.ask(raw('GET', '/', host=f'connector.example:{process.port}')).status, 421)
+
+
+class Data(WithFolder):
+    def test_the_folder_is_made_for_us_alone(self):
+        process = self.process()
+        self.assertEqual(os.stat(self.data).st_mode & 0o777, 0o700)
+        self.assertEqual(process.end(signal.SIGTERM), (0, ''))
+        for name in os.listdir(self.data):
+            self.assertEqual(os.stat(os.path.join(self.data, name)).st_mode & 0o077, 0, name)
+
+    def test_a_folder_that_others_may_enter_a_link_and_a_file_are_refused(self):
+        os.mkdir(self.data, 0o755)
+        os.chmod(self.data, 0o755)
+        link, plain = os.path.join(self.folder, 'link'), os.path.join(self.folder, 'file')
+        private = os.path.join(self.folder, 'private')
+        os.mkdir(private, 0o700)
+        os.symlink(private, link)
+        with open(plain, 'w'):
+            pass
+        for path in (self.data, link, plain):
+            with self.subTest(path=path), self.assertRaises((Refusal, OSError)):
+                server.private_folder(path)
+        server.private_folder(private)
+
+
+class TwoOnOneFolder(WithFolder):
+    def test_both_start_at_one_instant_on_an_empty_folder_and_each_sees_what_the_other_did(self):
+        first, second = self.both()
+        database = server.Database(os.path.join(self.data, 'state.db'), server.SCHEMAS)
+        with database.write() as tx:
+            access_world.build_workspace(tx)
+            connection = access_world.connect(tx)
+            access.add_to_project(tx, connection, 'project-a')
+            token = access.issue_access_token(tx, connection, access.SCOPES, server.tools.time.time_ns() // 1000, 3600)
+        with Talk(first.port) as one, Talk(second.port) as two:
+            version = self.call(one, token, *READ_A)['citation']['updated_at']
+            edit = {**READ_A[1], 'content': 'new', 'expected_version': version, 'idempotency_key': 'key-00000001'}
+            saved = self.call(one, token, 'edit_knowledge_article', edit)
+            replayed = self.call(two, token, 'edit_knowledge_article', edit)
+            self.assertEqual((replayed.pop('replayed'), replayed), (True, saved))
+            stale = self.call(two, token, 'edit_knowledge_article', {**edit, 'content': 'other', 'idempotency_key': 'key-00000002'})
+            self.assertEqual(stale['error'], 'stale_version')
+            with database.write() as tx:
+                access.revoke(tx, connection)
+            for talk in (one, two):
+                self.assertEqual(self.call(talk, token, *READ_A)['error'], 'connection_revoked')
+        database.close()
+        for process in (first, second):
+            self.assertEqual(process.end(signal.SIGTERM), (0, ''))
+
+    def both(self):
+        found = [None, None]
+
+        def begin(place):
+            found[place] = self.process()
+        threads = [threading.Thread(target=begin, args=(place,)) for place in (0, 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
+    def call(self, talk, token, name, arguments):
+        answer = talk.ask(rpc(message('tools/call', {'name': name, 'arguments': arguments}), token=token))
+        return json.loads(answer.json['result']['content'][0]['text'])
+
+
+if __name__ == '__main__':
+    unittest.main()
