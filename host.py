@@ -25,8 +25,7 @@ from host_signin import Door, Event, Reply, SignInError, Trip
 
 PROTOCOL = '2025-11-25'
 CLIENT_INFO = {'name': 'osfoundry-reference-host', 'version': '0.1.0'}
-SIGN_INS = 2              # a fresh token answered with 401 again is a server's fault, not a reason to loop
-STEP_UPS = 3              # 403 insufficient_scope: ask again for the union, at most this often
+SIGN_INS = 3              # a request: a server that is never content must not send a person round for ever
 RESUMES = 5               # a stream cut before its answer is taken up again this often
 RETRY_MS = 1_000          # between them, unless the server names its own
 
@@ -80,8 +79,8 @@ def tool_answer(result: Dict[str, Any]) -> Any:
         return {'error': text} if result.get('isError') else text
 
 
-def answers(message: Any, request_id: Any) -> bool:
-    return isinstance(message, dict) and message.get('id') == request_id and 'method' not in message
+def answers(message: Dict[str, Any], request_id: Any) -> bool:
+    return 'method' not in message and message.get('id') == request_id
 
 
 # --- I/O ----------------------------------------------------------------------
@@ -90,8 +89,10 @@ class Host:
     """One address, and what it takes to call it. One thread at a time; processes may share the tokens file."""
 
     def __init__(self, url: str, door: Optional[Door] = None, tokens: Optional[str] = None,
-                 client: Optional[Dict[str, Any]] = None, scope: Optional[str] = None):
+                 client: Optional[Dict[str, Any]] = None, scope: Optional[str] = None,
+                 document: Optional[str] = None):
         self.url, self.door, self.tokens, self.scope = url, door, tokens, scope
+        self.document = document                   # an address that describes this client, for servers that read it
         self.grant: Grant = read_grants(tokens).get(url, {}) if tokens else {}
         if client:
             self.grant['client'] = client          # registered beforehand
@@ -129,19 +130,17 @@ class Host:
         return self.send('tools/call', {'name': name, 'arguments': arguments})
 
     def request(self, method: str, params: Dict[str, Any]) -> Answer:
-        sign_ins, step_ups = 0, 0
-        while True:
-            used = self.access_token
+        """Like `send`; a 401 is answered with a refresh, then a sign-in, a missing scope with a sign-in for more."""
+        used = self.access_token
+        answer = self.send(method, params)
+        if answer.status == 401 and used and self.refresh(used):
             answer = self.send(method, params)
-            if answer.status == 401 and self.door and sign_ins < SIGN_INS:
-                sign_ins += 1
-                if not (sign_ins == 1 and used and self.refresh(used)):
-                    self.sign_in(answer.challenge)
-            elif answer.wants_scope and self.door and step_ups < STEP_UPS:
-                step_ups += 1
-                self.sign_in(answer.challenge)
-            else:
-                return answer
+        for _ in range(SIGN_INS if self.door else 0):
+            if answer.status != 401 and not answer.wants_scope:
+                break
+            self.sign_in(answer.challenge)
+            answer = self.send(method, params)
+        return answer
 
     def send(self, method: str, params: Dict[str, Any]) -> Answer:
         """One JSON-RPC request, one answer."""
@@ -159,27 +158,33 @@ class Host:
         message = heard['message'] if heard['message'] is not None else read_message(reply)
         return Answer(reply.status, host_signin.challenge(reply.headers.get('www-authenticate', '')), message)
 
+    def stand_by(self) -> None:
+        """Hear what the server says of its own accord, until it closes; for a thread of its own. Ours offers none: 405."""
+        heard: Dict[str, Any] = {'message': None, 'last_id': None, 'retry_ms': RETRY_MS}
+        self.resume(None, self.listen_for(None, heard))
+
     def post(self, message: Dict[str, Any], on_event: Optional[Callable[[Event], bool]] = None) -> Reply:
         headers = {'Content-Type': 'application/json', 'Accept': 'application/json, text/event-stream'}
         headers.update(self.headers, **self.bearer())
         return host_signin.fetch('POST', self.url, headers, json.dumps(message).encode(), self.trips, on_event)
 
-    def resume(self, last_id: str, on_event: Callable[[Event], bool]) -> None:
+    def resume(self, last_id: Optional[str], on_event: Callable[[Event], bool]) -> None:
         headers = dict(self.headers, Accept='text/event-stream', **self.bearer())
-        headers['Last-Event-ID'] = last_id
+        if last_id is not None:
+            headers['Last-Event-ID'] = last_id
         host_signin.fetch('GET', self.url, headers, None, self.trips, on_event)
 
     def bearer(self) -> Dict[str, str]:
         return {'Authorization': f'Bearer {self.access_token}'} if self.access_token else {}
 
-    def listen_for(self, request_id: int, heard: Dict[str, Any]) -> Callable[[Event], bool]:
+    def listen_for(self, request_id: Optional[int], heard: Dict[str, Any]) -> Callable[[Event], bool]:
         """Hears a stream until the answer; what the server asks meanwhile is answered on a POST of its own."""
         def on_event(event: Event) -> bool:
             heard['last_id'] = event.id if event.id is not None else heard['last_id']
             heard['retry_ms'] = heard['retry_ms'] if event.retry_ms is None else event.retry_ms
             if not event.data:
                 return False
-            message = json.loads(event.data)
+            message = object_in(event.data, 200)
             if answers(message, request_id):
                 heard['message'] = message
                 return True
@@ -202,12 +207,20 @@ class Host:
         if header.get('error') == 'insufficient_scope':
             scope = host_signin.union(self.grant.get('scope'), scope)
         with self.door(self.trips) as (redirect_uri, visit):
-            client = self.grant.get('client')
-            if client is None or self.grant.get('server', places.server)['issuer'] != places.server['issuer']:
-                client = host_signin.register(places.server, redirect_uri, scope, self.trips)
+            client = self.client_at(places.server) or host_signin.register(places.server, redirect_uri, scope,
+                                                                            self.trips)
             tokens = host_signin.authorize(places, client, redirect_uri, visit, scope, self.trips)
         self.keep({'client': client, 'server': places.server, 'resource': places.resource,
                    'scope': tokens.get('scope', scope), 'tokens': tokens})
+
+    def client_at(self, server: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+        """Who we are at this server without registering: as before, or by our document. Never as at another server."""
+        known = self.grant.get('client')
+        if known and self.grant.get('server', server)['issuer'] == server['issuer']:
+            return known
+        if self.document and server.get('client_id_metadata_document_supported') is True:
+            return {'client_id': self.document, 'token_endpoint_auth_method': 'none'}
+        return None
 
     def refresh(self, used: str) -> bool:
         """New tokens for the refresh token; False when there is none or it is no longer good.
@@ -243,14 +256,16 @@ class Host:
 
 
 def read_message(reply: Reply) -> Dict[str, Any]:
-    if not reply.body:
-        return {}
+    return object_in(reply.body, reply.status) if reply.body else {}
+
+
+def object_in(text: Any, status: int) -> Dict[str, Any]:
     try:
-        message = json.loads(reply.body)
+        message = json.loads(text)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise HostError(reply.status, f'HTTP {reply.status} without a JSON-RPC message')
+        raise HostError(status, f'HTTP {status} without a JSON-RPC message')
     return message
 
 
