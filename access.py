@@ -204,6 +204,11 @@ def check_token_only(grant: Grant, facts: Facts, ref: Optional[Ref]) -> None:
         raise Refusal('not_in_project', f'{ref.kind} {ref.id!r} is in no project of this token')
 
 
+def still_allowed(tx: Tx, connection: str, tool: str, needs: str, ref: Ref) -> None:
+    """The check again, when a person decides days later on what a connection proposed; in the decision's transaction."""
+    check(tx, Grant(connection, '', '', frozenset()), tool, needs, ref)
+
+
 def read_facts(tx: Tx, connection: str, tool: str, ref: Optional[Ref]) -> Facts:
     kind, item = ref or (None, None)
     row = tx.execute(FACTS, (connection, tool, kind, item)).fetchone()
@@ -313,6 +318,11 @@ def require_role_of(tx: Tx, person: str, ref: Ref, least: int) -> None:
         raise Refusal('not_found', f'there is no {ref.kind} {ref.id!r} for you')
     if held < least:
         raise Refusal('role_too_low', f'you may look at this {ref.kind} and not change it: ask its owner')
+
+
+def move(tx: Tx, ref: Ref, project: Optional[str]) -> None:
+    """Into another project of its workspace, or out of every project. Nothing else about the item changes."""
+    tx.execute('UPDATE places SET project = ? WHERE kind = ? AND id = ?', (project, *ref))
 
 
 def create_project(tx: Tx, project: str, workspace: str, name: str) -> None:

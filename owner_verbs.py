@@ -127,7 +127,7 @@ def move_item(state: State, person: str, arguments: dict) -> dict:
         access.require_place(tx, ref, workspace)
         if project is not None:
             access.require_place(tx, Ref('project', field(arguments, 'project')), workspace)
-        access.place(tx, ref, workspace, project, False)
+        access.move(tx, ref, project)
     return {'kind': ref.kind, 'id': ref.id, 'project': project}
 
 

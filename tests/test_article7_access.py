@@ -103,11 +103,11 @@ class EveryCallReadsAgain(WithWorld):
         self.assertEqual(self.code(knowledge_base_id='kb-b', article_id='refunds'), 'not_in_project')
 
     def test_an_item_moved_to_another_project_is_refused_at_the_next_call(self):
-        self.click(access.place, KB_A, 'acme', 'project-b', False)
+        self.click(access.move, KB_A, 'project-b')
         self.assertEqual(self.code(), 'not_in_project')
 
     def test_an_item_taken_out_of_every_project_is_refused(self):
-        self.click(access.place, KB_A, 'acme', None, False)
+        self.click(access.move, KB_A, None)
         self.assertEqual(self.code(), 'not_in_project')
 
     def test_a_removed_project_is_refused_at_the_next_call(self):
@@ -137,7 +137,9 @@ class EveryCallReadsAgain(WithWorld):
 
     def test_an_item_only_on_somebodys_device_is_unknown_and_listed_nowhere(self):
         self.click(access.place, KB_A, 'acme', 'project-a', True)
-        self.assertEqual(self.code(), 'not_found')
+        self.click(access.move, KB_A, 'project-b')
+        self.click(access.move, KB_A, 'project-a')
+        self.assertEqual(self.code(), 'not_found', 'moving synchronises nothing')
         listed = self.world.call('list_project_resources')['structuredContent']['resources']
         self.assertEqual([item['resource_id'] for item in listed], ['note-a1'])
 

@@ -28,7 +28,7 @@ def revoke(tx, connection):
 
 
 def move(tx, connection):
-    access.place(tx, KB_A, 'acme', 'project-b', False)
+    access.move(tx, KB_A, 'project-b')
 
 
 def remove(tx, connection):
