@@ -255,7 +255,7 @@ class Clicks(Person):
         self.owner(workspace.clear_role, 'mika', Q3)
         draft, = self.click('list_drafts', note_id=Q3.id)['drafts']
         self.assertEqual(draft['text'], 'still hers')
-        self.owner(workspace.clear_role, 'mika', Ref('workspace', 'w1'))  # left: what is written below it counts no more
+        self.owner(workspace.clear_role, 'mika', Ref('workspace', 'w1'))     # left: nothing below it counts
         self.refuses('not_found', self.click, 'read_note', note_id=Q3.id)
         self.refuses('not_found', self.click, 'read_note', person='stranger', note_id=Q3.id)
 
