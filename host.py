@@ -159,7 +159,7 @@ class Host:
         return Answer(reply.status, host_signin.challenge(reply.headers.get('www-authenticate', '')), message)
 
     def stand_by(self) -> None:
-        """Hear what the server says of its own accord, until it closes; for a thread of its own. Ours offers none: 405."""
+        """Hear what the server says of its own accord, until it closes; for a thread of its own. Ours says 405."""
         heard: Dict[str, Any] = {'message': None, 'last_id': None, 'retry_ms': RETRY_MS}
         self.resume(None, self.listen_for(None, heard))
 
