@@ -63,7 +63,8 @@ class Talk:
 
     def __init__(self, port):
         self.sock = socket.create_connection(('127.0.0.1', port), timeout=PATIENCE_S)
-        self.port, self.unread = port, b''
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)     # what is sent in pieces arrives in pieces
+        self.unread = b''
 
     def __enter__(self):
         return self

@@ -1,0 +1,23 @@
+"""The counts that are demanded of the wire: 10,000 nasty requests, by two seeds."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from tests import test_article7_wire_nasty
+
+
+class TenThousand(test_article7_wire_nasty.Requests):
+    COUNT, SEED = 10_000, 2
+
+
+class TenThousandMore(test_article7_wire_nasty.Requests):
+    COUNT, SEED = 10_000, 3
+
+
+del test_article7_wire_nasty                     # or its own class would run here again
+
+
+if __name__ == '__main__':
+    unittest.main()
