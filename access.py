@@ -205,7 +205,7 @@ def check_token_only(grant: Grant, facts: Facts, ref: Optional[Ref]) -> None:
 
 
 def still_allowed(tx: Tx, connection: str, tool: str, needs: str, ref: Ref) -> None:
-    """The check again, when a person decides days later on what a connection proposed; in the decision's transaction."""
+    """The check again, in the transaction of a decision that a person makes days after the connection proposed."""
     check(tx, Grant(connection, '', '', frozenset()), tool, needs, ref)
 
 
