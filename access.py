@@ -418,6 +418,10 @@ def revoke(tx: Tx, connection: str) -> None:
     tx.execute('DELETE FROM invitations WHERE connection = ?', (connection,))
 
 
+def is_placed(tx: Tx, ref: Ref) -> bool:
+    return tx.execute('SELECT 1 FROM places WHERE kind = ? AND id = ?', ref).fetchone() is not None
+
+
 def require_place(tx: Tx, ref: Ref, workspace: str) -> Optional[str]:
     """The project an item of this workspace lies in (None: in none); else not_found."""
     row = tx.execute('SELECT project FROM places WHERE kind = ? AND id = ? AND workspace = ?',

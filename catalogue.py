@@ -11,6 +11,7 @@ from typing import Dict, List
 import tools_kb
 import tools_notes
 import tools_project
+import tools_rooms
 from tools import Tool
 
 # --- data ---------------------------------------------------------------------
@@ -19,6 +20,7 @@ TOOLS: List[Tool] = [
     *tools_project.TOOLS,
     *tools_kb.TOOLS,
     *tools_notes.TOOLS,
+    *tools_rooms.TOOLS,
 ]
 
 # --- rules --------------------------------------------------------------------

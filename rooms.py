@@ -45,7 +45,8 @@ CREATE TABLE IF NOT EXISTS room_proposals (
     approver   TEXT,
     decided_us INTEGER
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS room_proposals_by_room ON room_proposals (room, status, created_us);
+CREATE INDEX IF NOT EXISTS room_proposals_by_room ON room_proposals (room, actor, created_us);
+CREATE INDEX IF NOT EXISTS room_proposals_by_status ON room_proposals (status, created_us);
 """
 
 MOST_FILES, MOST_CONTENT, MOST_BYTES = 20, 100_000, 200_000           # as for files proposed to a repository
@@ -115,7 +116,7 @@ def is_room_proposal(tx: Tx, proposal: str) -> bool:
 
 
 def decide(tx: Tx, proposal: str, approver: str, verb: str, reason: str, now_us: int) -> dict:
-    """The owner's click. A decided proposal answers what was decided; one too old or overtaken is refused by its status.
+    """The owner's click. A decided proposal answers what was decided; one too old or overtaken, its status, refused.
 
     The caller has checked, in this transaction, that the proposer and the approver still may."""
     row = find(tx, proposal)
@@ -163,10 +164,10 @@ def status_now(row: Install, now_us: int) -> str:
     return 'expired' if row.status == 'pending' and now_us >= row.expires_us else row.status
 
 
-def waiting(tx: Tx, room: str, now_us: int) -> List[Install]:
-    """What "Needs your approval" shows of one Room."""
-    rows = tx.execute("SELECT * FROM room_proposals WHERE room = ? AND status = 'pending' AND expires_us > ? "
-                      'ORDER BY created_us, proposal', (room, now_us))
+def all_waiting(tx: Tx, now_us: int) -> List[Install]:
+    """What "Needs your approval" may show, the oldest first; whether to this person, the caller asks Room by Room."""
+    rows = tx.execute("SELECT * FROM room_proposals WHERE status = 'pending' AND expires_us > ? "
+                      'ORDER BY created_us, proposal', (now_us,))
     return [Install._make(row) for row in rows]
 
 

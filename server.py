@@ -30,6 +30,7 @@ import note_store
 import oauth
 import oauth_tokens
 import owner
+import rooms
 import pages_owner
 import signin
 import tools
@@ -41,7 +42,7 @@ from wire import Request, Response
 # --- data ---------------------------------------------------------------------
 
 SCHEMAS = (workspace.SCHEMA, access.SCHEMA, owner.SCHEMA, oauth.SCHEMA, oauth_tokens.SCHEMA,
-           kb_store.SCHEMA, note_store.SCHEMA)
+           kb_store.SCHEMA, note_store.SCHEMA, rooms.SCHEMA)
 DAY_S = 24 * 3600
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')
 

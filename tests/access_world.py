@@ -17,11 +17,11 @@ import access
 import catalogue
 import kb_store
 import note_store
+import server
 import tools
 import workspace
 from versioned import Database, Ref
 
-SCHEMAS = [workspace.SCHEMA, access.SCHEMA, kb_store.SCHEMA, note_store.SCHEMA]
 OWNER, APPROVER = 'person:owner', 'person:aiko'
 KB_A, KB_B = Ref('knowledge_base', 'kb-a'), Ref('knowledge_base', 'kb-b')
 NOTE_A, NOTE_B = Ref('note', 'note-a1'), Ref('note', 'note-b1')
@@ -33,8 +33,8 @@ class World:
 
     def __init__(self, folder=None, token_only=False):
         self.folder = folder or tempfile.mkdtemp(prefix='access-')
-        self.db = Database(os.path.join(self.folder, 'state.db'), SCHEMAS, synchronous='NORMAL')
-        self.state = tools.State(self.db, catalogue.by_name(), token_only=token_only)
+        self.db = Database(os.path.join(self.folder, 'state.db'), server.SCHEMAS, synchronous='NORMAL')
+        self.state = tools.State(self.db, catalogue.by_name(), server.Config(), token_only=token_only)
         self.keys = itertools.count(1)
 
     def build(self):
