@@ -16,8 +16,5 @@ class TenThousandMore(test_article7_wire_nasty.Requests):
     COUNT, SEED = 10_000, 3
 
 
-del test_article7_wire_nasty                     # or its own class would run here again
-
-
 if __name__ == '__main__':
     unittest.main()
