@@ -78,6 +78,7 @@ CREATE TABLE IF NOT EXISTS activity (
     at_us      INTEGER NOT NULL
 );
 CREATE INDEX IF NOT EXISTS activity_by_connection ON activity (connection, sequence);
+CREATE INDEX IF NOT EXISTS activity_by_time ON activity (at_us);
 """
 
 SCOPES = ('osfoundry:read', 'osfoundry:write', 'osfoundry:run', 'osfoundry:models')
@@ -340,6 +341,10 @@ def recent_activity(tx: Tx, connection: str, limit: int = RECENT) -> List[dict]:
                       'ORDER BY sequence DESC LIMIT ?', (connection, limit))
     return [{'tool': tool, 'kind': kind, 'id': item, 'outcome': outcome, 'at_us': at_us}
             for tool, kind, item, outcome, at_us in rows]
+
+
+def prune_activity(tx: Tx, before_us: int) -> None:
+    tx.execute('DELETE FROM activity WHERE at_us < ?', (before_us,))
 
 
 # The owner's clicks in the Connected tab. Who may click is asked by owner.py; what a click means stands here.

@@ -133,3 +133,9 @@ def saved_change(tx: Tx, note_id: str, version: str) -> dict:
     if row is None:
         raise Refusal('not_found', f'this Note has no version {version}')
     return {'actor': row[0], 'operation': row[1], 'tab_id': row[2], **json.loads(row[3])}
+
+
+def prune_history(tx: Tx, before_us: int) -> None:
+    """Forget saved versions older than `before_us`, never the line of the current one. What the Note holds stays."""
+    tx.execute('DELETE FROM note_history WHERE version < ? AND version < '
+               '(SELECT version FROM notes WHERE notes.note_id = note_history.note_id)', (before_us,))

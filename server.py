@@ -30,8 +30,9 @@ import note_store
 import oauth
 import oauth_tokens
 import owner
-import rooms
 import pages_owner
+import retention
+import rooms
 import signin
 import tools
 import wire
@@ -216,6 +217,7 @@ class Running(NamedTuple):
     config: Config                  # with the port and the base URL that it really has
     state: tools.State
     wire: wire.Server
+    sweeper: retention.Sweeper
 
     @property
     def url(self) -> str:
@@ -233,11 +235,13 @@ def start(config: Config, limits: wire.Limits = wire.Limits()) -> Running:
         listener.close()
         raise
     table = routes(state)
-    return Running(config, state, wire.Server(listener, lambda request: handle(state, table, request), limits))
+    answering = wire.Server(listener, lambda request: handle(state, table, request), limits)
+    return Running(config, state, answering, retention.Sweeper(state))
 
 
 def stop(running: Running) -> None:
     running.wire.stop()
+    running.sweeper.close()
     running.state.close()
 
 

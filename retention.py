@@ -1,0 +1,59 @@
+"""retention.py - how long what is kept, and the sweep that forgets the rest.
+
+All articles: replays, events, activity and saved versions grow with every call, so each is kept for a stated time.
+A cursor older than its log is told so (versioned.events_after: cursor_too_old) and is never answered with a gap; a
+key older than its replay counts as new, so a write repeated after a month is checked against its expected_version
+like any other.
+
+    kept   30 days   replays, events            90 days   Recent activity
+          365 days   saved versions of Notes (the current one for ever)
+
+Nothing of anybody's content is pruned. Not here: codes and tokens, which go when they expire (oauth_tokens.py).
+"""
+import sqlite3
+import threading
+from typing import Any, Callable, Sequence, Tuple
+
+import access
+import note_people
+import versioned
+from versioned import Refusal, Tx
+
+# --- data ---------------------------------------------------------------------
+
+DAY_US = 24 * 3600 * 1_000_000
+Forget = Callable[[Tx, int], None]        # (tx, before_us)
+KEPT_DAYS: Sequence[Tuple[int, Forget]] = (
+    (30, versioned.prune), (90, access.prune_activity), (365, note_people.prune_history))
+EVERY_S = 3600
+
+# --- rules --------------------------------------------------------------------
+
+def sweep(tx: Tx, now_us: int) -> None:
+    for days, forget in KEPT_DAYS:
+        forget(tx, now_us - days * DAY_US)
+
+
+# --- I/O ----------------------------------------------------------------------
+
+class Sweeper:
+    """Sweeps when the server starts and every hour. One server of several on a folder is enough; more do no harm."""
+
+    def __init__(self, state: Any) -> None:
+        self._state, self._closing = state, threading.Event()
+        self._thread = threading.Thread(target=self._run, name='retention', daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                with self._state.db.write() as tx:
+                    sweep(tx, self._state.now_us())
+            except (Refusal, sqlite3.Error):            # another process holds the file: in an hour, then
+                pass
+            if self._closing.wait(EVERY_S):
+                return
