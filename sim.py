@@ -10,6 +10,7 @@ import sys
 from typing import Callable, Dict, List, Sequence
 
 import published
+import sim_cache
 import sim_kb
 
 # --- data ---------------------------------------------------------------------
@@ -17,9 +18,11 @@ import sim_kb
 # What one command says of itself, and its main. `tables()` of the first two makes the run without arguments.
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'kb': sim_kb.main,
+    'cache': sim_cache.main,
 }
 TABLES: List[Callable[[], List[dict]]] = [
     sim_kb.tables,
+    sim_cache.tables,
 ]
 
 # --- main ---------------------------------------------------------------------
