@@ -11,14 +11,17 @@ import sys
 from typing import Callable, Dict, Sequence
 
 import bench_access
+import bench_render
 
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'access': bench_access.main,
+    'render': bench_render.main,
 }
 IN_A_MINUTE: Dict[str, Sequence[str]] = {                # command -> its arguments in the run without arguments
     'access': [],
+    'render': [],
 }
 
 # --- main ---------------------------------------------------------------------
