@@ -12,8 +12,9 @@ import os
 import tempfile
 from typing import Optional
 
+from git_lock import MARKERS
 from git_objects import Build, GitError, Intent
-from git_repo import MARKERS, Facts, Repository
+from git_repo import Facts, Repository
 
 # --- I/O ----------------------------------------------------------------------
 
@@ -28,7 +29,7 @@ class Plumbing(Repository):
         found, head = self.look_up(MARKERS + marker), self.look_up('refs/heads/' + branch)
         return Facts(head, found, self.contains(head, commit) if commit else None)
 
-    def write(self, build: Build, intent: Intent, marker: str) -> None:
+    def write(self, build: Build, intent: Intent, branch: str, marker: str) -> None:
         """Five processes; the commit must be the one that `build` foresaw."""
         with tempfile.TemporaryDirectory() as folder:
             index = {'GIT_INDEX_FILE': os.path.join(folder, 'index')}

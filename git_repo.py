@@ -7,37 +7,29 @@ own way, in eight, is git_plumbing.py and gives the same commit ids.
 
     python3 git_repo.py        two writers on one base, in a throwaway repository: one moves it, one is told (0.3 s)
 
-Holds against: other processes with this class (one lock, which a git child outlives us with), ordinary pushes (compare
-and swap), `git gc --prune=now` (.keep), SIGKILL at any moment (the note in the lock file says what to sweep).
+Holds against: other processes with this class and SIGKILL at any moment (git_lock.py), ordinary pushes (compare and
+swap), `git gc --prune=now` (one pack, and its .keep).
 Not here: proposals and their recovery (proposals.py), which paths are safe to write (git_paths.py). With
-git_objects.py and git_process.py this file stands alone: copy the three. sha256 needs git 2.29.
+git_objects.py, git_process.py and git_lock.py this file stands alone: copy the four. sha256 needs git 2.29.
 """
-import fcntl
 import hashlib
 import os
-import re
 import stat
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from contextlib import contextmanager
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+import git_lock
 import git_process
+from git_lock import MARKERS, unlink
 from git_objects import (EXECUTABLE, FILE, NOT_A_FILE, TREE, Build, GitError, Intent, Objects, commit_data, conflict,
                          nested, object_id, pack_bytes, parse_tree, person, tree_data)
 
 # --- data ---------------------------------------------------------------------
 
-FOLDER = 'osfoundry'            # ours, inside the repository: the lock, and a HEAD of our own
-MARKERS = 'refs/proposals/'
-PACK_NAME = re.compile('pack-[0-9a-f]{40}')
-KEEP = b'osfoundry\n'           # what our .keep files say
-LOCK_WAIT_S = 30.0              # for another decision on this repository
 RETRY_S = 5.0                   # for somebody's lock on the reference itself
-ABANDONED_S = 60.0              # a lock of somebody else's that old belongs to a dead process
 GC_EVERY = 40                   # approvals: 1,000 packs make one six times as slow
 
 
@@ -55,8 +47,7 @@ class Repository:
 
     def __init__(self, path: str, hooks: bool = False):
         self.path, self.hooks, self.processes = os.path.abspath(path), hooks, 0
-        self._ours, self._packs = os.path.join(self.path, FOLDER), os.path.join(self.path, 'objects', 'pack')
-        self._one_at_a_time, self._lock_fd, self._swept = threading.Lock(), None, False
+        self._ours, self._packs = os.path.join(self.path, git_lock.FOLDER), os.path.join(self.path, 'objects', 'pack')
         self._moves, self._gc, self._umask = 0, None, -1
         try:
             bare, self.hash_name = self.git('rev-parse', '--is-bare-repository', '--show-object-format').split()
@@ -69,7 +60,7 @@ class Repository:
         # As open as the repository is, and not as closed as a server's umask.
         self._umask = 0o777 & ~stat.S_IMODE(os.stat(os.path.join(self.path, 'objects')).st_mode)
         self._adopt()
-        self._cat = git_process.CatFile(self.path)
+        self._cat, self._decision = git_process.CatFile(self.path), git_lock.DecisionLock(self.path)
 
     def _adopt(self) -> None:
         """Our folder, once. To update-ref it is a linked work tree with a HEAD of its own: so a kill never leaves the
@@ -192,37 +183,23 @@ class Repository:
 
     # Writing: one decision at a time, in all processes.
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Held for one decision. A git child inherits it, so that an orphan of a killed server still holds it."""
-        give_up = time.monotonic() + LOCK_WAIT_S
-        if not self._one_at_a_time.acquire(timeout=LOCK_WAIT_S):
-            raise GitError('busy', 'another decision is under way: try again')
-        try:
-            self._lock_fd = os.open(os.path.join(self._ours, 'lock'), os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                _flock(self._lock_fd, give_up)
-                self._sweep()
-                yield
-            finally:                                          # closed, not unlocked: a child may still hold it
-                os.close(self._lock_fd)
-                self._lock_fd = None
-        finally:
-            self._one_at_a_time.release()
+    def lock(self) -> ContextManager[None]:
+        """Held for one decision; `write`, `move`, `add_marker` and `settle` want it."""
+        return self._decision.hold()
 
-    def write(self, build: Build, intent: Intent, marker: str) -> None:
+    def write(self, build: Build, intent: Intent, branch: str, marker: str) -> None:
         """Make the commit's objects durable, and safe from gc until `settle`. (The article's way: git_plumbing.py.)"""
-        self.write_pack(build.objects, f'{build.commit}\n{marker}\n')
+        self.write_pack(build.objects, git_lock.Note(build.commit, branch, marker, ''))
 
-    def write_pack(self, objects: Objects, note: str = '\n\n') -> None:
+    def write_pack(self, objects: Objects, note: git_lock.Note) -> None:
         """Everything is written, even what exists: gc may be about to delete the one that does."""
         pack, index = pack_bytes(objects, self.hash_name)
         # A name of its own: a gc that is under way deletes by name the packs it saw, also a later one of that name.
         name = 'pack-' + os.urandom(20).hex()
         path = os.path.join(self._packs, name)
         try:
-            self._note(note + name + '\n')
-            write_file(path + '.keep', KEEP)                   # before the pack: gc takes none that has one
+            self._decision.note(note._replace(pack=name))
+            write_file(path + '.keep', git_lock.KEEP)              # before the pack: gc takes none that has one
             for data, suffix in ((pack, '.pack'), (index, '.idx')):
                 written = os.path.join(self._ours, name + suffix)     # gc deletes what is called tmp_* beside the packs
                 write_file(written, data, mode=0o444 & ~self._umask, sync=True)
@@ -250,7 +227,7 @@ class Repository:
         give_up, pause = time.monotonic() + RETRY_S, 0.005
         while True:
             try:
-                self.git('update-ref', '--stdin', text=text, fd=self._lock_fd, git_dir=self._ours)
+                self.git('update-ref', '--stdin', text=text, fd=self._decision.fd, git_dir=self._ours)
                 return
             except GitError as error:
                 if not still_possible():
@@ -259,56 +236,13 @@ class Repository:
                     raise
                 if time.monotonic() > give_up:
                     raise GitError('busy', f'somebody holds a lock in the repository: try again ({error})') from error
-            self._remove_locks('', '')
+            self._decision.remove_abandoned()
             time.sleep(pause)
             pause = min(2 * pause, 0.2)
 
     def settle(self) -> None:
-        """The decision is over: either a reference holds its pack now, or gc takes it. It is never deleted here: a git
-        that died half-way may have moved the branch all the same."""
-        pack = self._noted()[2]
-        if PACK_NAME.fullmatch(pack):
-            unlink(os.path.join(self._packs, pack + '.keep'))
-            for suffix in ('.pack', '.idx'):
-                unlink(os.path.join(self._ours, pack + suffix))
-        os.ftruncate(self._lock_fd, 0)
-
-    def _note(self, text: str) -> None:
-        """What is under way, in the lock file itself: whoever finds it there after a kill knows what to sweep."""
-        os.ftruncate(self._lock_fd, 0)
-        os.pwrite(self._lock_fd, text.encode('utf-8'), 0)
-
-    def _noted(self) -> List[str]:
-        """[commit, marker, pack], each '' when nothing is under way."""
-        note = os.pread(self._lock_fd, 4096, 0).decode('utf-8', 'replace')
-        return (note + '\n\n\n').split('\n')[:3]
-
-    def _sweep(self) -> None:
-        """What a killed predecessor left. Once in our life also every .keep of ours: a power cut may lose the note."""
-        commit, marker, pack = self._noted()
-        if pack:
-            self._remove_locks(commit, marker)
-            self.settle()
-        if not self._swept:
-            for name in os.listdir(self._packs):
-                if name.endswith('.keep') and _content(os.path.join(self._packs, name)) == KEEP:
-                    unlink(os.path.join(self._packs, name))
-            self._swept = True
-
-    def _remove_locks(self, commit: str, marker: str) -> None:
-        """Locks of ours whose holder is dead (we hold the decision lock, and they name our commit), and any so old that
-        its holder must be. Whether somebody has it open says nothing: update-ref closes a lock it has written."""
-        places = [os.path.join(self.path, name) for name in ('HEAD.lock', 'packed-refs.lock')]
-        places += [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(self.path, 'refs'))
-                   for name in names if name.endswith('.lock')]
-        for place in places:
-            try:
-                content, age_s = _content(place), time.time() - os.stat(place).st_mtime
-            except OSError:
-                continue                                      # gone meanwhile
-            ours = commit and (content.strip() == commit.encode('ascii') or place.endswith(f'/{MARKERS}{marker}.lock'))
-            if ours or age_s > ABANDONED_S:
-                unlink(place)
+        """The decision is over, whatever became of it."""
+        self._decision.settle()
 
     def _collect(self) -> None:
         """`git gc --auto` in the background, now and then; never two of them, and it ends with us."""
@@ -336,7 +270,7 @@ def create(path: str, object_format: str = 'sha1') -> Repository:
 
 def adopted(path: str) -> bool:
     """Whether the repository was prepared before: a caller may want to ask its owner first."""
-    return os.path.exists(os.path.join(path, FOLDER, 'commondir'))
+    return os.path.exists(os.path.join(path, git_lock.FOLDER, 'commondir'))
 
 
 def write_file(path: str, data: bytes, mode: int = 0o644, sync: bool = False) -> None:
@@ -361,38 +295,13 @@ def sync_folder(path: str) -> None:
         os.close(fd)
 
 
-def unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-
-
-def _content(path: str) -> bytes:
-    with open(path, 'rb') as file:
-        return file.read(80)
-
-
-def _flock(fd: int, give_up: float) -> None:
-    pause = 0.0005
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > give_up:
-                raise GitError('busy', 'another process decides on this repository: try again') from None
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
-
-
 # --- main ---------------------------------------------------------------------
 
 def commit(repo: Repository, branch: str, old: Optional[str], intent: Intent, marker: str) -> str:
     """The whole way of one commit, without a database. Raises moved."""
     with repo.lock():
         build = repo.build(intent)
-        repo.write(build, intent, marker)
+        repo.write(build, intent, branch, marker)
         try:
             repo.move(branch, build.commit, old, marker)
         finally:

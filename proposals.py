@@ -14,8 +14,9 @@ import json
 from typing import Callable, NamedTuple, Optional, Tuple
 
 import proposal_intake
+from git_lock import MARKERS
 from git_objects import Build, GitError, Intent, person
-from git_repo import MARKERS, Repository
+from git_repo import Repository
 from git_repo import Facts as GitFacts
 from proposal_intake import Proposal, find
 from versioned import Database, Refusal, Tx, invalid
@@ -219,7 +220,7 @@ def carry_out(repo: Repository, row: Proposal, step: str, build: Optional[Build]
         if step == 'add_marker':
             repo.add_marker(row.proposal, commit)
         else:
-            repo.write(build, intent, row.proposal)
+            repo.write(build, intent, row.branch, row.proposal)
             repo.move(row.branch, commit, row.expected_head, row.proposal, has_marker=git.marker == commit)
         return True
     except GitError as error:
@@ -269,7 +270,7 @@ def decide_naive(db: Database, repo: Repository, row: Proposal, click: Click) ->
             return conclude(tx, row, GitFacts(head, None, None), 'stale', None, click)
     intent = make_intent(row, click, GitFacts(head, None, None))
     build = repo.build(intent)
-    repo.write(build, intent, row.proposal)
+    repo.write(build, intent, row.branch, row.proposal)
     repo.overwrite(row.branch, build.commit)
     click.after_git()
     with db.write() as tx:

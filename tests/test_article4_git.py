@@ -8,6 +8,7 @@ import tempfile
 import threading
 import unittest
 
+import git_lock
 import git_paths
 import git_plumbing
 import git_process
@@ -80,7 +81,7 @@ class OneCommit(Ground):
             with plumbing.lock():
                 facts = plumbing.facts('main', f'p{number}')
                 foreseen = self.repo.build(intent)
-                plumbing.write(foreseen, intent, f'p{number}')      # raises when commit-tree makes another id
+                plumbing.write(foreseen, intent, 'main', f'p{number}')      # raises when commit-tree makes another id
                 plumbing.move('main', foreseen.commit, facts.head, f'p{number}')
                 plumbing.settle()
             self.assertEqual(plumbing.processes - before, 8)
@@ -283,7 +284,7 @@ class Locks(Ground):
         intent = Intent(self.base, [('a', 'b')], CLAUDE, 1, OWNER, 1, 'm')
         build = self.repo.build(intent)
         with self.repo.lock():
-            self.repo.write(build, intent, 'p1')              # and then the process dies: no settle, locks on disk
+            self.repo.write(build, intent, 'main', 'p1')              # and then the process dies: no settle, locks on disk
         self.lock_file('refs/heads/main.lock', build.commit.encode() + b'\n')
         self.lock_file('refs/proposals/p1.lock')
         stranger = self.lock_file('refs/heads/other.lock', self.base.encode() + b'\n')
@@ -292,9 +293,27 @@ class Locks(Ground):
             pass
         self.assertEqual(self.leftovers(), [os.path.basename(stranger)])
 
+    def test_an_empty_lock_that_a_killed_update_ref_left_is_recognised_by_its_age_and_a_strangers_older_one_stays(self):
+        older, build = self.lock_file('refs/heads/older.lock', age_s=1), None
+        for branch in ('main', 'latest'):
+            with self.subTest(branch=branch):
+                if branch == 'latest':
+                    git(self.path, 'symbolic-ref', 'refs/heads/latest', 'refs/heads/main')
+                intent = Intent(self.base, [('a', branch)], CLAUDE, 1, OWNER, 1, 'm')
+                with self.repo.lock():
+                    build = self.repo.build(intent)
+                    self.repo.write(build, intent, branch, 'p1')
+                self.lock_file('refs/heads/main.lock')
+                self.addCleanup(setattr, git_lock, 'EMPTY_S', git_lock.EMPTY_S)
+                git_lock.EMPTY_S = 0.2
+                new = self.commit(self.base, [('a', 'b')], 'p-' + branch)
+                self.assertEqual(self.repo.head('main'), new)
+                self.base = new
+        self.assertEqual(self.leftovers(), [os.path.basename(older)])
+
     def test_keep_files_that_a_power_cut_left_go_when_a_new_process_begins(self):
         with open(os.path.join(self.path, 'objects', 'pack', 'pack-' + 'a' * 40 + '.keep'), 'wb') as file:
-            file.write(git_repo.KEEP)
+            file.write(git_lock.KEEP)
         with open(os.path.join(self.path, 'objects', 'pack', 'pack-' + 'b' * 40 + '.keep'), 'wb') as file:
             file.write(b'the owner wants this\n')
         fresh = git_repo.Repository(self.path)
@@ -307,18 +326,18 @@ class Locks(Ground):
         code = ('import os, signal, subprocess, sys, git_repo\n'
                 f'repo = git_repo.Repository({self.path!r})\n'
                 'with repo.lock():\n'
-                '    child = subprocess.Popen(["sleep", "60"], pass_fds=(repo._lock_fd,), stdout=subprocess.DEVNULL)\n'
+                '    child = subprocess.Popen(["sleep", "60"], pass_fds=(repo._decision.fd,), stdout=subprocess.DEVNULL)\n'
                 '    print(child.pid, flush=True)\n'
                 '    os.kill(os.getpid(), signal.SIGKILL)\n')
         died = subprocess.run([sys.executable, '-c', code], cwd=TOP, stdout=subprocess.PIPE)
         orphan = int(died.stdout)
-        self.addCleanup(setattr, git_repo, 'LOCK_WAIT_S', git_repo.LOCK_WAIT_S)
-        git_repo.LOCK_WAIT_S = 0.2
+        self.addCleanup(setattr, git_lock, 'LOCK_WAIT_S', git_lock.LOCK_WAIT_S)
+        git_lock.LOCK_WAIT_S = 0.2
         with self.assertRaises(GitError) as raised, self.repo.lock():
             pass
         self.assertEqual(raised.exception.code, 'busy')
         os.kill(orphan, signal.SIGKILL)
-        git_repo.LOCK_WAIT_S = 30.0
+        git_lock.LOCK_WAIT_S = 30.0
         with self.repo.lock():
             pass
 
