@@ -416,6 +416,11 @@ def save_tools(tx: Tx, connection: str, off: Iterable[str]) -> None:
     tx.executemany('INSERT INTO tools_off VALUES (?, ?)', [(connection, tool) for tool in sorted(set(off))])
 
 
+def tools_off(tx: Tx, connection: str) -> List[str]:
+    return [tool for (tool,) in tx.execute('SELECT tool FROM tools_off WHERE connection = ? ORDER BY tool',
+                                           (connection,))]
+
+
 def revoke(tx: Tx, connection: str) -> None:
     """For good. Its tokens stay known: the assistant reads connection_revoked instead of being sent to sign in."""
     tx.execute("UPDATE connections SET status = 'revoked' WHERE connection = ?", (connection,))

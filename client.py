@@ -13,14 +13,15 @@ from typing import Callable, Dict, Sequence
 import runs_access
 import runs_hello
 import runs_notes
+import runs_setup
 
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
-    'access': runs_access.main, 'hello': runs_hello.main, 'notes': runs_notes.main,
+    'access': runs_access.main, 'hello': runs_hello.main, 'setup': runs_setup.main, 'notes': runs_notes.main,
 }
 ALL: Sequence[str] = (                                   # the run without arguments, in the order of the articles
-    'notes', 'hello', 'access',
+    'notes', 'setup', 'hello', 'access',
 )
 
 # --- main ---------------------------------------------------------------------

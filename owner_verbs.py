@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List
 import access
 import workspace as workspaces
 from tools import State
-from versioned import Ref, Refusal, Tx, invalid
+from versioned import Ref, Refusal, Tx, invalid, stamp_text
 
 # --- rules --------------------------------------------------------------------
 
@@ -111,6 +111,22 @@ def save_tools(state: State, person: str, arguments: dict) -> dict:
     return {'connection': connection, 'off': sorted(set(off))}
 
 
+def tools_off(state: State, person: str, arguments: dict) -> dict:
+    """The ticks taken away: what the Tools checklist shows."""
+    with state.db.read() as tx:
+        connection = own_connection(tx, person, arguments)['connection']
+        return {'connection': connection, 'off': access.tools_off(tx, connection)}
+
+
+def recent_activity(state: State, person: str, arguments: dict) -> dict:
+    """The newest calls of one connection, refused ones too, with what was asked until this moment."""
+    state.activity.flush()
+    with state.db.read() as tx:
+        connection = own_connection(tx, person, arguments)['connection']
+        lines = access.recent_activity(tx, connection)
+    return {'connection': connection, 'activity': [dict(line, at=stamp_text(line.pop('at_us'))) for line in lines]}
+
+
 def revoke(state: State, person: str, arguments: dict) -> dict:
     with state.db.write() as tx:
         connection = own_connection(tx, person, arguments)['connection']
@@ -158,6 +174,7 @@ def set_role(state: State, person: str, arguments: dict) -> dict:
 VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
     'list_connections': list_connections, 'add_assistant': add_assistant,
     'add_to_project': add_to_project, 'remove_from_project': remove_from_project,
-    'invite': invite, 'uninvite': uninvite, 'save_tools': save_tools, 'revoke': revoke, 'move_item': move_item,
+    'invite': invite, 'uninvite': uninvite, 'save_tools': save_tools,
+    'tools_off': tools_off, 'recent_activity': recent_activity, 'revoke': revoke, 'move_item': move_item,
     'create_project': create_project, 'set_role': set_role,
 }
