@@ -426,7 +426,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def read_prompt() -> str:
-    """From standard input where the argument says so. An open pipe beside an argument is read too, as the real one does."""
+    """From standard input where the argument says so. Beside an argument an open pipe is read too: so does Codex."""
     if _call.prompt != '-':
         sys.stdin.buffer.read()
         return _call.prompt

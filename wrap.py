@@ -106,7 +106,9 @@ def no_output(ended: wrap_process.Ended, retry: str) -> str:
 
 
 def hint(ended: wrap_process.Ended) -> str:
-    return ended.stderr.strip()[-200:] or f'exit status {ended.exit_status}, nothing on stderr'
+    """The end of stderr, without the backtrace that may be all of it."""
+    said = ended.stderr.split('\n\nStack backtrace:')[0].strip()
+    return said[-200:] or f'exit status {ended.exit_status}, nothing on stderr'
 
 
 def blames_login(stderr: str) -> bool:

@@ -168,8 +168,8 @@ def ask_help(codex: Tuple[str, ...]) -> str:
             return False
 
         refuse_windows()
-        wrap_process.run_process([*codex, 'exec', '--help'], HELP_TIMEOUT_S, child_environment(), wrap_process.Options(),
-                                 feed)
+        wrap_process.run_process([*codex, 'exec', '--help'], HELP_TIMEOUT_S, child_environment(),
+                                 wrap_process.Options(), feed)
         _help[codex] = b''.join(chunks).decode('utf-8', 'replace')
     return _help[codex]
 

@@ -13,7 +13,7 @@ import selectors
 import signal
 import subprocess
 import time
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, NamedTuple, Optional, Sequence
 
 import wrap_kill
 
@@ -68,15 +68,15 @@ class Cancel:
 
 # --- rules --------------------------------------------------------------------
 
-def tail(chunks: List[bytes]) -> str:
-    return b''.join(chunks)[-STDERR_TAIL_BYTES:].decode('utf-8', 'replace')
+def tail(kept: bytearray) -> str:
+    return kept[-STDERR_TAIL_BYTES:].decode('utf-8', 'replace')
 
 
-def keep_tail(chunks: List[bytes], chunk: bytes) -> None:
-    """Append, and forget what no tail will show. Two whole reads are at most 128 KiB."""
-    chunks.append(chunk)
-    while len(chunks) > 1 and sum(map(len, chunks[1:])) >= STDERR_TAIL_BYTES:
-        del chunks[0]
+def keep_tail(kept: bytearray, chunk: bytes) -> None:
+    """Append, and forget what no tail will show."""
+    kept += chunk
+    if len(kept) > READ_BYTES:
+        del kept[:-STDERR_TAIL_BYTES]
 
 
 # --- I/O ----------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Watch:
     def __init__(self, process: subprocess.Popen, began: float, deadline: float, options: Options,
                  feed: Callable[[bytes, float], bool]) -> None:
         self.process, self.began, self.deadline, self.options, self.feed = process, began, deadline, options, feed
-        self.stderr: List[bytes] = []
+        self.stderr = bytearray()
         self.first_byte_s: Optional[float] = None
         self.exit_s: Optional[float] = None
         self.lingering, self.cancelled = False, False

@@ -26,8 +26,9 @@ SHOWN_KEPT = 1_000               # started items remembered, so that their compl
 
 # The article's list (401, unauthorized, please log in, sign in) and what real builds say. 403 is no login problem.
 AUTH_WORDS = re.compile(
-    r'\b401\b|\bunauthorized\b|\bplease log ?in\b|\bsign(?:ed)? in\b|\bnot logged in\b|\blog ?in again\b|\bcodex login\b'
-    r'|\bincorrect api key\b|\binvalid_api_key\b|\btoken_(?:expired|invalidated|revoked)\b|\brefresh token\b',
+    r'\b401\b|\bunauthorized\b|\bplease log ?in\b|\bsign(?:ed)? in\b|\bnot logged in\b|\blog ?in again\b'
+    r'|\bcodex login\b|\bincorrect api key\b|\binvalid_api_key\b|\btoken_(?:expired|invalidated|revoked)\b'
+    r'|\brefresh token\b',
     re.IGNORECASE)
 # A URL or a request id may hold 401 by chance, so they are not looked at.
 NOT_WORDS = re.compile(r'\b[a-z][a-z0-9+.-]*://\S+|\b(?:request[ _-]?id|cf-ray)["\']?\s*[:=]?\s*\S+', re.IGNORECASE)
@@ -90,7 +91,7 @@ def item_event(kind: str, item: dict) -> Optional[Event]:
     what = item.get('type')
     if what == 'command_execution':
         command = string(item.get('command'))
-        return Event('step', cut(SHELL_STEP + strip_shell(command)), string(item.get('id')))
+        return Event('step', cut(SHELL_STEP + strip_shell(command)), f'{item.get("id")} {command[:STEP_CHARS]}')
     if what == 'todo_list':
         return plan_event(item, marked=kind != 'item.completed')
     if what == 'mcp_tool_call':
@@ -142,7 +143,8 @@ def error_event(event: dict, ends: bool) -> Event:
     raw = string(error.get('message') if isinstance(error, dict) else error) or string(event.get('message'))
     if not ends and TRANSIENT.match(raw):
         return Event('retry', cut(raw))                     # also when it says 401: only the last word counts
-    return Event('error', unwrap(raw)[:ERROR_CHARS] or 'the turn failed without a message', auth=is_auth(raw), ends=ends)
+    text = unwrap(raw)[:ERROR_CHARS] or 'the turn failed without a message'
+    return Event('error', text, auth=is_auth(raw), ends=ends)
 
 
 def is_auth(message: str) -> bool:
@@ -155,10 +157,8 @@ def unwrap(message: str) -> str:
     if body is None:
         return message
     inner = body.get('error')
-    for candidate in (inner.get('message') if isinstance(inner, dict) else inner, body.get('message'), body.get('detail')):
-        if isinstance(candidate, str) and candidate:
-            return candidate
-    return message
+    found = [inner.get('message') if isinstance(inner, dict) else inner, body.get('message'), body.get('detail')]
+    return next((text for text in found if isinstance(text, str) and text), message)
 
 
 def strip_shell(command: str) -> str:
@@ -205,8 +205,7 @@ class Reading:
         self._text_at = 0                    # where among the steps the present answer would stand
         self._shown: Set[str] = set()        # keys of steps
         self._commands: Set[bytes] = set()   # ids of commands whose start was shown
-        self._parts: List[bytes] = []        # a line in pieces: a growing bytes object is quadratic
-        self._held = 0
+        self._held = bytearray()             # a line without its end; growing a bytes object would be quadratic
         self._skipping = False
 
     def feed(self, chunk: bytes, now: float = 0.0) -> None:
@@ -214,7 +213,7 @@ class Reading:
         lines = chunk.split(b'\n')
         rest = lines.pop()
         if lines:
-            if self._parts or self._skipping:
+            if self._held or self._skipping:
                 lines[0] = self._line_end(lines[0])
             self._take_lines(lines, now)
         if rest:
@@ -222,22 +221,21 @@ class Reading:
 
     def close(self, now: float = 0.0) -> None:
         """The stream has ended. A last line without its newline counts."""
-        if self._parts:
+        if self._held:
             self._take_lines([self._line_end(b'')], now)
 
     def _hold(self, piece: bytes) -> None:
         if self._skipping:
             return
-        self._parts.append(piece)
-        self._held += len(piece)
-        if self._held > LINE_BYTES:
-            self._parts, self._held, self._skipping = [], 0, True
+        self._held += piece
+        if len(self._held) > LINE_BYTES:
+            self._held, self._skipping = bytearray(), True
             self._warn(f'skipped a line of more than {LINE_BYTES} bytes')
 
     def _line_end(self, piece: bytes) -> bytes:
         self._hold(piece)
-        line = b'' if self._skipping else b''.join(self._parts)
-        self._parts, self._held, self._skipping = [], 0, False
+        line = bytes(self._held)
+        self._held, self._skipping = bytearray(), False
         return line
 
     def _take_lines(self, lines: Sequence[bytes], now: float) -> None:
@@ -277,7 +275,7 @@ class Reading:
             self._commands.clear()
         self._shown.add(event.key)
         if event.text.startswith(SHELL_STEP):
-            self._commands.add(event.key.encode('utf-8', 'replace'))
+            self._commands.add(event.key.split(' ', 1)[0].encode('utf-8', 'replace'))
 
     def _take_text(self, text: str, now: float) -> None:
         if self.first_item_at is None:
