@@ -67,25 +67,12 @@ CREATE TABLE IF NOT EXISTS tools_off (
     tool       TEXT NOT NULL,
     PRIMARY KEY (connection, tool)
 ) WITHOUT ROWID;
--- Recent activity. Never an argument, an answer or a secret.
-CREATE TABLE IF NOT EXISTS activity (
-    sequence   INTEGER PRIMARY KEY,
-    connection TEXT NOT NULL,
-    tool       TEXT NOT NULL,
-    kind       TEXT NOT NULL,
-    id         TEXT NOT NULL,
-    outcome    TEXT NOT NULL,             -- 'ok', or the code of the refusal
-    at_us      INTEGER NOT NULL
-);
-CREATE INDEX IF NOT EXISTS activity_by_connection ON activity (connection, sequence);
-CREATE INDEX IF NOT EXISTS activity_by_time ON activity (at_us);
 """
 
 SCOPES = ('osfoundry:read', 'osfoundry:write', 'osfoundry:run', 'osfoundry:models')
 ASSISTANTS = ('claude', 'chatgpt', 'other')
 NEEDS = {'view': workspaces.VIEWER, 'edit': workspaces.EDITOR, 'run': workspaces.EDITOR}      # the approver's role
 TOKEN_BYTES = 32
-RECENT = 100                              # lines of activity a page shows
 LISTED = 100                              # resources an answer lists; a search narrows them
 
 # The approver's role (of c) on the item (p): the nearest one, and none at all for whoever has left the workspace.
@@ -329,22 +316,6 @@ def move(tx: Tx, ref: Ref, project: Optional[str]) -> None:
 def create_project(tx: Tx, project: str, workspace: str, name: str) -> None:
     workspaces.check_name('name', name)
     place(tx, Ref('project', project), workspace, project, False, name)
-
-
-def record_activity(tx: Tx, lines: Iterable[tuple]) -> None:
-    """Lines of (connection, tool, kind, id, outcome, at_us)."""
-    tx.executemany('INSERT INTO activity (connection, tool, kind, id, outcome, at_us) VALUES (?, ?, ?, ?, ?, ?)', lines)
-
-
-def recent_activity(tx: Tx, connection: str, limit: int = RECENT) -> List[dict]:
-    rows = tx.execute('SELECT tool, kind, id, outcome, at_us FROM activity WHERE connection = ? '
-                      'ORDER BY sequence DESC LIMIT ?', (connection, limit))
-    return [{'tool': tool, 'kind': kind, 'id': item, 'outcome': outcome, 'at_us': at_us}
-            for tool, kind, item, outcome, at_us in rows]
-
-
-def prune_activity(tx: Tx, before_us: int) -> None:
-    tx.execute('DELETE FROM activity WHERE at_us < ?', (before_us,))
 
 
 # The owner's clicks in the Connected tab. Who may click is asked by owner.py; what a click means stands here.

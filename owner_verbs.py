@@ -10,6 +10,7 @@ Not here: how the person was proven (owner.py), the pages (pages.py).
 from typing import Any, Callable, Dict, List
 
 import access
+import activity
 import workspace as workspaces
 from tools import State
 from versioned import Ref, Refusal, Tx, invalid, stamp_text
@@ -123,8 +124,10 @@ def recent_activity(state: State, person: str, arguments: dict) -> dict:
     state.activity.flush()
     with state.db.read() as tx:
         connection = own_connection(tx, person, arguments)['connection']
-        lines = access.recent_activity(tx, connection)
-    return {'connection': connection, 'activity': [dict(line, at=stamp_text(line.pop('at_us'))) for line in lines]}
+        lines = activity.recent(tx, connection)
+    return {'connection': connection, 'activity': [
+        {'tool': line.tool, 'kind': line.kind, 'id': line.id, 'outcome': line.outcome, 'at': stamp_text(line.at_us)}
+        for line in lines]}
 
 
 def revoke(state: State, person: str, arguments: dict) -> dict:

@@ -14,7 +14,7 @@ import sqlite3
 import threading
 from typing import Any, Callable, Sequence, Tuple
 
-import access
+import activity
 import note_people
 import versioned
 from versioned import Refusal, Tx
@@ -24,7 +24,7 @@ from versioned import Refusal, Tx
 DAY_US = 24 * 3600 * 1_000_000
 Forget = Callable[[Tx, int], None]        # (tx, before_us)
 KEPT_DAYS: Sequence[Tuple[int, Forget]] = (
-    (30, versioned.prune), (90, access.prune_activity), (365, note_people.prune_history))
+    (30, versioned.prune), (90, activity.prune), (365, note_people.prune_history))
 EVERY_S = 3600
 
 # --- rules --------------------------------------------------------------------

@@ -22,6 +22,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 from urllib.parse import urlsplit
 
 import access
+import activity
 import catalogue
 import kb_store
 import mcp
@@ -42,7 +43,7 @@ from wire import Request, Response
 
 # --- data ---------------------------------------------------------------------
 
-SCHEMAS = (workspace.SCHEMA, access.SCHEMA, owner.SCHEMA, oauth.SCHEMA, oauth_tokens.SCHEMA,
+SCHEMAS = (workspace.SCHEMA, access.SCHEMA, activity.SCHEMA, owner.SCHEMA, oauth.SCHEMA, oauth_tokens.SCHEMA,
            kb_store.SCHEMA, note_store.SCHEMA, rooms.SCHEMA)
 DAY_S = 24 * 3600
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')

@@ -9,20 +9,17 @@ Not here: the tools (tools_kb.py, tools_notes.py, tools_gitnest.py, tools_projec
 rules of access (access.py), JSON-RPC (mcp.py), HTTP (wire.py, server.py).
 """
 import json
-import sqlite3
-import threading
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 import access
+import activity
 import schema
 from versioned import Database, Ref, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
 
 READ, WRITE, RUN, MODELS = access.SCOPES
-BATCH_S = 0.1                             # how long a line about a read or a refusal may wait for the disk
-MOST_WAITING = 100_000                    # lines kept while another process holds the database; then the oldest go
 
 
 class Tool(NamedTuple):
@@ -95,15 +92,14 @@ def checked(state: 'State', bearer: Optional[str], tool: Tool, arguments: dict) 
         access.check(tx, grant, tool.name, tool.needs, ref)
         answer = tool.run(Call(tx, grant, f'connection:{grant.connection}', arguments, now_us, state))
         if not tool.read_only:
-            access.record_activity(tx, [line(state, grant, tool, ref, 'ok')])
+            activity.record(tx, [line(state, grant, tool, ref, 'ok')])
     if tool.read_only:
         state.activity.add(line(state, grant, tool, ref, 'ok'))
     return answer
 
 
-def line(state: 'State', grant: access.Grant, tool: Tool, ref: Optional[Ref], outcome: str) -> tuple:
-    kind, item = ref or ('', '')
-    return grant.connection, tool.name, kind, item[:128], outcome, state.now_us()
+def line(state: 'State', grant: access.Grant, tool: Tool, ref: Optional[Ref], outcome: str) -> activity.Line:
+    return activity.Line(grant.connection, tool.name, *(ref or ('', '')), outcome, state.now_us())
 
 
 def named_item(tool: Tool, arguments: dict) -> Optional[Ref]:
@@ -167,51 +163,8 @@ class State:
         self.token_only = token_only                    # demo only: --check token_only
         self.repositories = {} if repositories is None else repositories
         self.now_us = now_us
-        self.activity = Activity(db)
+        self.activity = activity.Batch(db)
 
     def close(self) -> None:
         self.activity.close()
         self.db.close()
-
-
-class Activity:
-    """Lines about reads and refusals, written together every BATCH_S: a read then costs no fsync of its own.
-
-    A kill may lose the last BATCH_S of these lines. A write's line is in the write's own transaction.
-    """
-
-    def __init__(self, db: Database) -> None:
-        self._db, self._lines = db, []                  # type: Any, List[tuple]
-        self._lock, self._some, self._closing = threading.Lock(), threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name='activity', daemon=True)
-        self._thread.start()
-
-    def add(self, line: tuple) -> None:
-        with self._lock:
-            self._lines.append(line)
-        self._some.set()
-
-    def flush(self) -> None:
-        """Write what waits now; a page that shows Recent activity calls this first."""
-        with self._lock:
-            lines, self._lines = self._lines, []
-        try:
-            if lines:
-                with self._db.write() as tx:
-                    access.record_activity(tx, lines)
-        except (Refusal, sqlite3.Error):                # another process holds the file: the lines wait
-            with self._lock:
-                self._lines = (lines + self._lines)[-MOST_WAITING:]
-
-    def close(self) -> None:
-        self._closing.set()
-        self._some.set()
-        self._thread.join()
-        self.flush()
-
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            self._some.wait()
-            self._closing.wait(BATCH_S)
-            self._some.clear()
-            self.flush()

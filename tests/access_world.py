@@ -14,6 +14,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TOP)
 
 import access
+import activity
 import catalogue
 import kb_store
 import note_store
@@ -72,7 +73,7 @@ class World:
     def recent(self):
         self.state.activity.flush()
         with self.db.read() as tx:
-            return access.recent_activity(tx, self.connection)
+            return activity.recent(tx, self.connection)
 
     def close(self, keep=False):
         self.state.close()

@@ -3,11 +3,13 @@ import json
 import math
 import os
 import sqlite3
+import time
 import unittest
 
 from tests.access_world import ALL_SCOPES, APPROVER, KB_A, NOTE_A, OWNER, World, connect
 
 import access
+import activity
 import catalogue
 import kb_store
 import schema
@@ -250,7 +252,7 @@ class OneCall(WithWorld):
         self.code('search_knowledge_base', knowledge_base_id='kb-a', query='x')
         with self.assertRaises(access.Forbidden):
             self.world.call('edit_knowledge_article', self.world.new_token('osfoundry:read'), **{})
-        lines = [(line['tool'], line['kind'], line['id'], line['outcome']) for line in self.world.recent()]
+        lines = [(line.tool, line.kind, line.id, line.outcome) for line in self.world.recent()]
         kb = 'knowledge_base'
         self.assertEqual(sorted(lines), sorted([
             ('read_knowledge_article', kb, 'kb-a', 'ok'), ('edit_knowledge_article', kb, 'kb-a', 'ok'),
@@ -267,7 +269,7 @@ class OneCall(WithWorld):
         self.assertEqual(self.code('edit_knowledge_article', **stale), 'stale_version')
         with self.world.db.read() as tx:
             self.assertEqual(versioned.last_sequence(tx, KB_A), before)
-        self.assertEqual([line['outcome'] for line in self.world.recent()[:1]], ['stale_version'])
+        self.assertEqual([line.outcome for line in self.world.recent()[:1]], ['stale_version'])
         self.assertEqual(self.code('edit_knowledge_article', **edit), 'ok', 'the key of a refused call works again')
 
     def test_401_and_403_never_wait_for_the_writer(self):
@@ -295,7 +297,7 @@ class OneCall(WithWorld):
         for _ in range(3_000):
             if other.execute("SELECT count(*) FROM activity WHERE tool = 'read_knowledge_article'").fetchone()[0]:
                 return
-            self.world.state.activity._closing.wait(0.01)
+            time.sleep(0.01)
         self.fail('30 seconds, and the line is not there')
 
     def test_a_busy_database_delays_the_lines_of_activity_and_loses_none(self):
@@ -306,7 +308,7 @@ class OneCall(WithWorld):
         self.world.state.activity._db = real
         self.assertEqual(len(self.world.recent()), 1)
         with self.world.db.read() as tx:
-            self.assertEqual(len(access.recent_activity(tx, 'c')), 1)
+            self.assertEqual(len(activity.recent(tx, 'c')), 1)
 
 
 class Busy:

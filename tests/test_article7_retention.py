@@ -5,7 +5,7 @@ import unittest
 
 from tests.access_world import KB_A, World
 
-import access
+import activity
 import note_people
 import retention
 import server
@@ -31,7 +31,8 @@ class Retention(unittest.TestCase):
         self.sweep(29)
         self.assertTrue(self.world.call('edit_knowledge_article', **edit)['structuredContent']['replayed'])
         self.sweep(31)
-        self.assertEqual(self.code('edit_knowledge_article', **edit), 'stale_version', 'it must not write a second time')
+        self.assertEqual(self.code('edit_knowledge_article', **edit), 'stale_version',
+                         'it must not write a second time')
 
     def test_a_cursor_older_than_the_log_is_told_so_and_where_to_go_on(self):
         poll = {'resource_type': 'knowledge_base', 'resource_id': 'kb-a', 'after_sequence': 0}
@@ -70,12 +71,12 @@ class Retention(unittest.TestCase):
 
     def test_the_server_sweeps_when_it_starts(self):
         folder = self.world.folder
-        self.world.click(access.record_activity, [('c', 'long_ago', '', '', 'ok', self.now_us - 91 * retention.DAY_US)])
+        self.world.click(activity.record, [('c', 'long_ago', '', '', 'ok', self.now_us - 91 * retention.DAY_US)])
         running = server.start(server.Config(port=0, data=folder))
         try:
             for _ in range(3_000):
                 with self.world.db.read() as tx:
-                    if not access.recent_activity(tx, 'c'):
+                    if not activity.recent(tx, 'c'):
                         return
                 time.sleep(0.01)
             self.fail('30 seconds, and nothing was swept')
