@@ -386,8 +386,7 @@ def in_browser(open_it: bool = True, say: Callable[[str], None] = lambda line: p
         arrived = threading.Event()
         listener = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Callback)
         listener.arrived, listener.callback, listener.state = arrived, '', None
-        thread = threading.Thread(target=listener.serve_forever, daemon=True)
-        thread.start()
+        threading.Thread(target=listener.serve_forever, args=(0.05,), daemon=True).start()
 
         def visit(url: str) -> str:
             listener.state = dict(parse_qsl(urlsplit(url).query))['state']
