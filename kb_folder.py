@@ -82,7 +82,7 @@ def title_of(content: str, article_id: str) -> str:
 
 
 def import_page(tx: Tx, knowledge_base: str, page: Page, overwrite: bool, now_us: int) -> str:
-    """'new', 'changed', 'unchanged', or 'edited here too': an edit made since the last import is not lost to this one."""
+    """'new', 'changed', 'unchanged', or 'edited here too': what was edited since the last import is not lost."""
     name = {'knowledge_base_id': knowledge_base, 'article_id': page.article_id}
     text = {'title': page.title, 'content': page.content}
     last = tx.execute('SELECT sha256, updated_us FROM imported_files WHERE knowledge_base_id = ? AND article_id = ?',
@@ -119,7 +119,7 @@ def unpublish_missing(tx: Tx, knowledge_base: str, present: Sequence[str], now_u
 # Citations that a reader keeps in a file, and one poll that judges them.
 
 def judge(tx: Tx, kept: dict, knowledge_base: str) -> List[str]:
-    """A verdict a citation, in their order. `kept` gets the new cursor, and what it takes to give the same verdicts again."""
+    """A verdict a citation, in their order. `kept` gets the new cursor and what the next check must remember."""
     log = {'resource_type': 'knowledge_base', 'resource_id': knowledge_base}
     cited = {each['article_id'] for each in kept['citations']}
     moved = {article_id: kb_store.Moved(*news) for article_id, news in kept['moved'].items()}
@@ -185,7 +185,7 @@ def markdown_files(folder: str, unread: List[str]) -> Iterator[str]:
         below = '' if here == folder else os.path.relpath(here, folder).replace(os.sep, '/') + '/'
         folders[:] = sorted(name for name in folders if not name.startswith('.'))
         yield from (below + name for name in sorted(files) if name.lower().endswith(SUFFIXES))
-        if len(below) > kb_store.ID_LENGTH[1]:                  # no id is that long: such folders are named, not entered
+        if len(below) > kb_store.ID_LENGTH[1]:                  # no id is that long: named, not entered
             yield from (below + name for name in folders)
             folders.clear()
 

@@ -29,7 +29,7 @@ KINDS = ('title', 'article ID', 'article ID + updated time')
 CALLS = {
     'search_knowledge_base': {**NAME, 'query': 'refund policy', 'limit': 5},
     'read_knowledge_article': REFUNDS,
-    'edit_knowledge_article': {**REFUNDS, 'title': 'Money back', 'content': 'Now 7 days.', 'idempotency_key': 'key-00001'},
+    'edit_knowledge_article': {**REFUNDS, 'title': 'Money back', 'content': '7 days.', 'idempotency_key': 'key-0001'},
     'poll_resource_events': {'resource_type': 'knowledge_base', 'resource_id': 'kb', 'after_sequence': 0, 'limit': 100}}
 TOOLS: Dict[str, Callable[..., dict]] = {
     'search_knowledge_base': kb_store.search_knowledge_base, 'read_knowledge_article': kb_store.read_knowledge_article,

@@ -2,7 +2,8 @@
 
 Article 1, from "La ricostruzione" to "Cosa succede quando Claude modifica": how fast citations go stale, what three
 ways of checking them cost, what an edit with a citation's version meets. Each of five days is played three times
-through the store (checks, control, edits); the ranges are mean +- 2.576 standard deviations over groups of five modelled days.
+through the store (checks, control, edits); a range is mean +- 2.576 standard deviations over groups of five modelled
+days.
 
     python3 sim.py kb                       every table (5 s)
     python3 sim.py kb --saves 1000          another day: our figures alone, inside the ranges of the model

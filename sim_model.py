@@ -1,8 +1,8 @@
 """sim_model.py - the support day of article 1 as it is drawn, and the same day in memory, for the ranges.
 
 Article 1, "La ricostruzione": 400 articles, 120 questions, 300 saves in 8 hours, Zipf 0.9. `draw_day` draws one day
-from one seed, sim_store.py plays it through the real store, and `play_in_memory` counts what that must give: a hundred times
-faster, held equal to the store by the tests, and so good for the thousands of days behind a range.
+from one seed, sim_store.py plays it through the real store, and `play_in_memory` counts what that must give: a hundred
+times faster, held equal to the store by the tests, and so good for the thousands of days behind a range.
 
     python3 sim.py kb        the tables (sim_kb.py)
 
@@ -107,7 +107,7 @@ def control(day: Day) -> Day:
 
 
 def moments(day: Day, edits: bool = False) -> List[Moment]:
-    """Saves (0), questions (1), hourly checks or edits (2), in order of time. A question and its edit share an index."""
+    """Saves (0), questions (1), hourly checks or edits (2), by time. A question and its edit share an index."""
     asked = [(question.at_us, 1, index) for index, question in enumerate(day.questions)]
     if edits:
         last = [(question.at_us + delay_s(index) * 1_000_000, 2, index) for index, question in enumerate(day.questions)]
