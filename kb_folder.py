@@ -219,7 +219,7 @@ def import_folder(database: Database, knowledge_base: str, folder: str, overwrit
     present = []
     with database.write() as tx:
         tx.execute('INSERT OR IGNORE INTO knowledge_bases VALUES (?, ?)', (knowledge_base, knowledge_base))
-        for path in markdown_files(folder, outcomes['not listed']):
+        for path in sorted(markdown_files(folder, outcomes['not listed'])):
             present.append(path)                                # skipped now: what was imported of it before stays
             try:
                 page = read_page(folder, path)

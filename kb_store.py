@@ -277,7 +277,9 @@ def unfolded(content: str, place: int) -> int:
 # The people's side: they see drafts, and save over what their page showed.
 
 def create_knowledge_base(tx: Tx, knowledge_base: str, name: str) -> None:
-    tx.execute('INSERT INTO knowledge_bases VALUES (?, ?)', (knowledge_base, name))
+    """Refuses already_exists."""
+    if not tx.execute('INSERT OR IGNORE INTO knowledge_bases VALUES (?, ?)', (knowledge_base, name)).rowcount:
+        raise Refusal('already_exists', f'there is a knowledge base {knowledge_base!r}', knowledge_base_id=knowledge_base)
 
 
 def create_article(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:

@@ -7,6 +7,7 @@ checking citations are held against what the people themselves did, at every che
 
 Not here: how a day is drawn and counted without a store (sim_model.py), the tables (sim_kb.py).
 """
+import contextlib
 import json
 import os
 import shutil
@@ -242,34 +243,32 @@ def write_articles(path: str, day: Day) -> Dict[str, Fact]:
 
 def play_in_store(path: str, day: Day, facts: Dict[str, Fact]) -> Counts:
     """The day with hourly checks on the database at `path`."""
-    database = open_database(path)
-    people, claude, counts = People(database, day, facts), Claude(database, len(facts)), {}
-    for at_us, kind, index in moments(day):
-        now_us = START_US + at_us
-        if kind == 0:
-            people.save(day.saves[index], now_us)
-        elif kind == 1:
-            claude.answer(people.facts[article_id(day.questions[index].article)].title, now_us)
-        else:
-            counts.update(check(people, claude, index, now_us))
-    database.close()
+    with contextlib.closing(open_database(path)) as database:
+        people, claude, counts = People(database, day, facts), Claude(database, len(facts)), {}
+        for at_us, kind, index in moments(day):
+            now_us = START_US + at_us
+            if kind == 0:
+                people.save(day.saves[index], now_us)
+            elif kind == 1:
+                claude.answer(people.facts[article_id(day.questions[index].article)].title, now_us)
+            else:
+                counts.update(check(people, claude, index, now_us))
     return {**counts, **claude.spent}
 
 
 def play_edits_in_store(path: str, day: Day, facts: Dict[str, Fact]) -> Counts:
     """The day with an edit after each answer, delay_s(i) later; it runs on after the people have stopped."""
-    database = open_database(path)
-    people, claude, counts = People(database, day, facts), Claude(database, len(facts)), []
-    cited: Dict[int, List[Cited]] = {}
-    for at_us, kind, index in moments(day, edits=True):
-        now_us = START_US + at_us
-        if kind == 0:
-            people.save(day.saves[index], now_us)
-        elif kind == 1:
-            cited[index] = claude.answer(people.facts[article_id(day.questions[index].article)].title, now_us)[:1]
-        else:
-            counts += [edit(people, claude, each, index, now_us) for each in cited[index]]
-    database.close()
+    with contextlib.closing(open_database(path)) as database:
+        people, claude, counts = People(database, day, facts), Claude(database, len(facts)), []
+        cited: Dict[int, List[Cited]] = {}
+        for at_us, kind, index in moments(day, edits=True):
+            now_us = START_US + at_us
+            if kind == 0:
+                people.save(day.saves[index], now_us)
+            elif kind == 1:
+                cited[index] = claude.answer(people.facts[article_id(day.questions[index].article)].title, now_us)[:1]
+            else:
+                counts += [edit(people, claude, each, index, now_us) for each in cited[index]]
     return add_up(counts)
 
 
