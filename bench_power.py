@@ -91,7 +91,8 @@ def write_edits(path: str) -> Written:
     database = Database(path, [kb_store.SCHEMA])
     with database.write() as tx:
         kb_store.create_knowledge_base(tx, 'kb', 'Support')
-        made = kb_store.create_article(tx, 'person:mika', {**ARTICLE, 'title': 'T', 'content': 'edit 0', 'publish': True}, NOW_US)
+        made = kb_store.create_article(tx, 'person:mika', {**ARTICLE, 'title': 'T', 'content': 'edit 0',
+                                                           'publish': True}, NOW_US)
     database.close()                                            # the last connection's end is a checkpoint
     with open(path, 'rb') as file:
         whole = file.read()

@@ -14,6 +14,7 @@ it, import it again a week later, and ask with one poll which citations still st
 Not here: what a citation and a search are (kb_store.py), article 1's tables (kb_kinds.py, sim_kb.py).
 """
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -384,9 +385,8 @@ def main(argv: Sequence[str]) -> int:
         return 2
     os.umask(0o077)
     try:
-        database = Database(chosen.db, [kb_store.SCHEMA, SCHEMA])
-        answer = COMMANDS[chosen.command](chosen, database)
-        database.close()
+        with contextlib.closing(Database(chosen.db, [kb_store.SCHEMA, SCHEMA])) as database:
+            answer = COMMANDS[chosen.command](chosen, database)
     except (Refusal, OSError) as error:
         refused = error.as_dict() if isinstance(error, Refusal) else {'error': 'file', 'message': str(error)}
         print(json.dumps(refused) if chosen.json else f'{refused["error"]}: {shown(refused["message"])}',

@@ -279,7 +279,8 @@ def unfolded(content: str, place: int) -> int:
 def create_knowledge_base(tx: Tx, knowledge_base: str, name: str) -> None:
     """Refuses already_exists."""
     if not tx.execute('INSERT OR IGNORE INTO knowledge_bases VALUES (?, ?)', (knowledge_base, name)).rowcount:
-        raise Refusal('already_exists', f'there is a knowledge base {knowledge_base!r}', knowledge_base_id=knowledge_base)
+        raise Refusal('already_exists', f'there is a knowledge base {knowledge_base!r}',
+                      knowledge_base_id=knowledge_base)
 
 
 def create_article(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:

@@ -1,0 +1,36 @@
+"""Article 1 with the demanded counts: 50 kills, 300 torn logs, 5,000 nasty inputs, every seed of the tables."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from tests import test_article1_sim, test_article1_storage as storage
+
+
+class Processes(storage.Processes):
+    KILLS, ANSWERED = 50, 200
+
+
+class Clocks(storage.Clocks):
+    EDITS, THREADS = 150, 8
+
+
+class SameKey(storage.SameKey):
+    TRIALS = 300
+
+
+class PowerCut(storage.PowerCut):
+    COPIES = 300
+
+
+class Nasty(storage.Nasty):
+    INPUTS = 5000
+
+
+class Model(test_article1_sim.Model):
+    SEEDS = range(1, 21)
+
+
+if __name__ == '__main__':
+    unittest.main()
