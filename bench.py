@@ -11,16 +11,19 @@ import sys
 from typing import Callable, Dict, Sequence
 
 import bench_access
+import bench_power
 import bench_render
 
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'access': bench_access.main,
+    'power': bench_power.main,
     'render': bench_render.main,
 }
 IN_A_MINUTE: Dict[str, Sequence[str]] = {                # command -> its arguments in the run without arguments
     'access': [],
+    'power': ['--copies', '50'],
     'render': [],
 }
 
