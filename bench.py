@@ -11,6 +11,7 @@ import sys
 from typing import Callable, Dict, Sequence
 
 import bench_access
+import bench_notes
 import bench_power
 import bench_render
 
@@ -18,11 +19,13 @@ import bench_render
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'access': bench_access.main,
+    'notes': bench_notes.main,
     'power': bench_power.main,
     'render': bench_render.main,
 }
 IN_A_MINUTE: Dict[str, Sequence[str]] = {                # command -> its arguments in the run without arguments
     'access': [],
+    'notes': [],
     'power': ['--copies', '50'],
     'render': [],
 }

@@ -5,7 +5,8 @@ sheet is read, never the whole workbook). A change is checked first, without the
 then (`apply_change`); the same two steps serve agents, people, imported folders and whoever rebuilds a tab from
 the history.
 
-A sheet is one row a cell under (tab, row, column): a range costs its own cells, an edit writes its own cells.
+A sheet is stored in blocks of 50 cells of one row: a range costs its own rows and columns, an edit writes the blocks
+it touches, and neither grows with the sheet.
 
 Not here: versions, who may write, history, attachments (note_store.py), drafts (note_people.py).
 """
@@ -32,13 +33,14 @@ CREATE TABLE IF NOT EXISTS note_slides (
     text     TEXT NOT NULL,
     PRIMARY KEY (tab_id, position)
 );
--- Clustered by its key, so that the cells of one row lie side by side on the disk. An empty cell has no row.
+-- 50 cells of one row side by side: a range reads a few short texts a row, an edit writes only those it touches.
+-- A block without cells has no row.
 CREATE TABLE IF NOT EXISTS note_cells (
     tab_id TEXT NOT NULL,
     row    INTEGER NOT NULL,
-    col    INTEGER NOT NULL,
-    value  NOT NULL,                   -- no affinity: 1, 1.0 and '1' stay three values; true and false are BLOBs
-    PRIMARY KEY (tab_id, row, col)
+    block  INTEGER NOT NULL,           -- columns block * 50 and the 49 after it
+    cells  TEXT NOT NULL,              -- JSON: ["point", 1, 1.0, true, null], up to the last cell that is not empty
+    PRIMARY KEY (tab_id, row, block)
 ) WITHOUT ROWID;
 """
 
@@ -64,7 +66,7 @@ LABEL_CHARS = 200
 SLIDES_A_CALL = 100
 CELL_CHARS = 4_000
 RANGE_CHARS = 2 ** 20                  # text in one answered range: 100 x 100 long cells would flood it all the same
-BOOLEAN_CELL = {True: b'true', False: b'false'}
+BLOCK_COLS = 50                        # of a sheet's row in one stored text; note_cells says why
 
 
 class Tab(NamedTuple):
@@ -249,39 +251,52 @@ def rewrite_slide(tx: Tx, tab_id: str, position: int, slide: dict) -> None:
 
 
 def write_cells(tx: Tx, tab: Tab, change: dict) -> None:
-    full, empty = [], []
-    for row, values in enumerate(change['values'], change['start_row']):
-        for col, value in enumerate(values, change['start_col']):
-            if value is None:
-                empty.append((tab.tab_id, row, col))
-            else:
-                full.append((tab.tab_id, row, col, BOOLEAN_CELL[value] if isinstance(value, bool) else value))
-    tx.executemany('DELETE FROM note_cells WHERE tab_id = ? AND row = ? AND col = ?', empty)
-    tx.executemany('INSERT INTO note_cells VALUES (?, ?, ?, ?) '
-                   'ON CONFLICT (tab_id, row, col) DO UPDATE SET value = excluded.value', full)
+    """Only the blocks that the rectangle touches are read and written."""
+    start_row, start_col, values = change['start_row'], change['start_col'], change['values']
+    for row, line in enumerate(values, start_row):
+        for block in range(start_col // BLOCK_COLS, (start_col + len(line) - 1) // BLOCK_COLS + 1):
+            cells = read_blocks(tx, tab.tab_id, row, block, block)
+            first = max(start_col, block * BLOCK_COLS)
+            piece = line[first - start_col:(block + 1) * BLOCK_COLS - start_col]
+            cells[first % BLOCK_COLS:first % BLOCK_COLS + len(piece)] = piece
+            write_block(tx, tab.tab_id, row, block, cells)
     tx.execute('UPDATE note_tabs SET row_count = max(row_count, ?), col_count = max(col_count, ?) WHERE tab_id = ?',
-               (change['start_row'] + len(change['values']), change['start_col'] + len(change['values'][0]),
-                tab.tab_id))
+               (start_row + len(values), start_col + len(values[0]), tab.tab_id))
+
+
+def write_block(tx: Tx, tab_id: str, row: int, block: int, cells: list) -> None:
+    while cells and cells[-1] is None:
+        cells.pop()
+    if cells:
+        tx.execute('INSERT INTO note_cells VALUES (?, ?, ?, ?) '
+                   'ON CONFLICT (tab_id, row, block) DO UPDATE SET cells = excluded.cells',
+                   (tab_id, row, block, json.dumps(cells, ensure_ascii=False, separators=(',', ':'))))
+    else:
+        tx.execute('DELETE FROM note_cells WHERE tab_id = ? AND row = ? AND block = ?', (tab_id, row, block))
+
+
+def read_blocks(tx: Tx, tab_id: str, row: int, first: int, last: int) -> list:
+    """The cells of blocks `first` to `last` of one row, null where a cell is empty."""
+    line = [None] * ((last - first + 1) * BLOCK_COLS)
+    for block, text in tx.execute('SELECT block, cells FROM note_cells WHERE tab_id = ? AND row = ? '
+                                  'AND block BETWEEN ? AND ?', (tab_id, row, first, last)):
+        cells = json.loads(text)
+        at = (block - first) * BLOCK_COLS
+        line[at:at + len(cells)] = cells
+    return line
 
 
 def read_cells(tx: Tx, tab_id: str, start_row: int, start_col: int, rows: int, cols: int) -> List[list]:
-    """The rectangle as rows of values, null where a cell is empty. One descent into the index a row, then its cells.
-
-    A single SELECT over rows and columns would walk every column of each row: ten times the cells at 1,000 columns.
-    """
-    values: List[list] = [[None] * cols for _ in range(rows)]
-    size_chars = 0
-    for row in range(rows):
-        found = tx.execute('SELECT col, value FROM note_cells WHERE tab_id = ? AND row = ? AND col BETWEEN ? AND ?',
-                           (tab_id, start_row + row, start_col, start_col + cols - 1))
-        for col, value in found:
-            if isinstance(value, bytes):
-                value = value == BOOLEAN_CELL[True]
-            elif isinstance(value, str):
-                size_chars += len(value)
-            values[row][col - start_col] = value
+    """The rectangle as rows of values. One descent into the index a row: one SELECT for all rows would walk every block
+    of each row, twenty times the cells at 1,000 columns."""
+    first, last = start_col // BLOCK_COLS, (start_col + cols - 1) // BLOCK_COLS
+    offset, values, size_chars = start_col - first * BLOCK_COLS, [], 0
+    for row in range(start_row, start_row + rows):
+        line = read_blocks(tx, tab_id, row, first, last)[offset:offset + cols]
+        size_chars += sum([len(cell) for cell in line if type(cell) is str])
         if size_chars > RANGE_CHARS:
             raise versioned.invalid('row_count', f'smaller here: these cells hold over {RANGE_CHARS:,} characters')
+        values.append(line)
     return values
 
 

@@ -171,7 +171,8 @@ def contents(tx, note_id):
 
 
 def cells(tx, tab_id):
-    return tx.execute('SELECT row, col, value FROM note_cells WHERE tab_id = ? ORDER BY row, col', (tab_id,)).fetchall()
+    return tx.execute('SELECT row, block, cells FROM note_cells WHERE tab_id = ? '
+                      'ORDER BY row, block', (tab_id,)).fetchall()
 
 
 def rebuilt(tx, note_id):

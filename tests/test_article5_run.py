@@ -4,6 +4,7 @@ import io
 import json
 import unittest
 
+import bench_notes
 import published_notes
 import runs_notes
 
@@ -51,6 +52,20 @@ class Run(unittest.TestCase):
         self.assertEqual(runs_notes.with_owners('- venue\n- unknown', owners), '- venue - owner: Aiko\n- unknown')
         self.assertEqual(runs_notes.with_owners('- venue\n- press kit', owners),
                          '- venue - owner: Aiko\n- press kit - owner: Mika')
+
+
+class Bench(unittest.TestCase):
+    def test_bench_notes_measures_every_row_of_its_table(self):
+        for name, small in (('NOTES', {'one': 1, 'hundred': 5, 'thousand': 20}),
+                            ('SIDES', {'small': 100, 'large': 600}), ('ROUNDS', 4), ('SLOW_ROUNDS', 1), ('WARM_UP', 1), ('RANGES', 2)):
+            self.addCleanup(setattr, bench_notes, name, getattr(bench_notes, name))
+            setattr(bench_notes, name, small)
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            bench_notes.main(['--json'])
+        cells, = (table['cells'] for table in json.loads(out.getvalue())['tables'])
+        self.assertEqual(len(cells), len(published_notes.COSTS.cells))
+        self.assertTrue(all(cell['here'] >= 0 for cell in cells))
 
 
 if __name__ == '__main__':
