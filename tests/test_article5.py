@@ -11,12 +11,12 @@ import catalogue
 import note_people
 import note_store
 import note_tabs
+import server
 import tools
 import versioned
 import workspace
 from versioned import Ref
 
-SCHEMAS = [workspace.SCHEMA, access.SCHEMA, note_store.SCHEMA]
 Q3 = Ref('note', 'q3-launch')
 OPEN = [f'- point {number}' for number in range(1, 9)]
 BRIEF = '# Brief\n' + '\n'.join(OPEN)
@@ -37,7 +37,7 @@ class Workspace(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.path = os.path.join(folder.name, 'state.db')
-        self.state = tools.State(versioned.Database(self.path, SCHEMAS), catalogue.by_name())
+        self.state = tools.State(versioned.Database(self.path, server.SCHEMAS), catalogue.by_name())
         self.addCleanup(self.state.close)
         self.keys = 0
         with self.state.db.write() as tx:
