@@ -12,6 +12,7 @@ Not here: the store (note_store.py, note_people.py), the stage (runs_stage.py), 
 import argparse
 import json
 import sys
+import time
 from typing import Any, Dict, List, Sequence, Tuple
 
 import access
@@ -107,7 +108,7 @@ def seed(tx: Tx) -> None:
     for project, name in (('launch', 'Launch Q3'), ('other', 'Another project')):
         access.create_project(tx, project, runs_stage.WORKSPACE, name)
     for note_id, title, local_only in ((NOTE, 'Q3 launch', False), ('on-this-device', 'Diary', True)):
-        note_store.create_note(tx, f'person:{runs_stage.OWNER}', note_id, title, TABS, 1)
+        note_store.create_note(tx, f'person:{runs_stage.OWNER}', note_id, title, TABS, time.time_ns() // 1000)
         access.place(tx, Ref('note', note_id), runs_stage.WORKSPACE, None, local_only, title)
 
 

@@ -56,7 +56,7 @@ class Killed(unittest.TestCase):
         access.create_project(tx, 'launch', runs_stage.WORKSPACE, 'Launch')
         note_store.create_note(tx, 'person:owner', NOTE.id, 'Q3 launch', [
             {'tab_type': 'note', 'label': 'Brief', 'text': '{}'}, {'tab_type': 'sheet', 'label': 'Owners'},
-            {'tab_type': 'slides', 'label': 'Kick-off'}], 1)
+            {'tab_type': 'slides', 'label': 'Kick-off'}], time.time_ns() // 1000)
         access.place(tx, NOTE, runs_stage.WORKSPACE, 'launch', False, 'Q3 launch')
         listed = note_store.list_note_tabs(tx, '', {'note_id': NOTE.id}, 0)
         self.tabs = {tab['label']: tab['tab_id'] for tab in listed['tabs']}
