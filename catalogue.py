@@ -8,6 +8,7 @@ Not here: what a tool is and how it is called (tools.py).
 """
 from typing import Dict, List
 
+import tools_gitnest
 import tools_kb
 import tools_notes
 import tools_project
@@ -20,6 +21,7 @@ TOOLS: List[Tool] = [
     *tools_project.TOOLS,
     *tools_kb.TOOLS,
     *tools_notes.TOOLS,
+    *tools_gitnest.TOOLS,
     *tools_rooms.TOOLS,
 ]
 

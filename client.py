@@ -13,12 +13,14 @@ from typing import Callable, Dict, Sequence
 import runs_access
 import runs_hello
 import runs_notes
+import runs_proposals
 import runs_setup
 import runs_signin
 
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
+    'scenario': runs_proposals.main,
     'access': runs_access.main, 'hello': runs_hello.main, 'setup': runs_setup.main, 'notes': runs_notes.main,
     'connect': runs_signin.main_connect, 'call': runs_signin.main_call,
 }

@@ -31,7 +31,10 @@ import note_store
 import oauth
 import oauth_tokens
 import owner
+import owner_gitnest
 import pages_owner
+import proposal_intake
+import repositories
 import retention
 import rooms
 import signin
@@ -44,7 +47,7 @@ from wire import Request, Response
 # --- data ---------------------------------------------------------------------
 
 SCHEMAS = (workspace.SCHEMA, access.SCHEMA, activity.SCHEMA, owner.SCHEMA, oauth.SCHEMA, oauth_tokens.SCHEMA,
-           kb_store.SCHEMA, note_store.SCHEMA, rooms.SCHEMA)
+           kb_store.SCHEMA, note_store.SCHEMA, rooms.SCHEMA, proposal_intake.SCHEMA)
 DAY_S = 24 * 3600
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')
 
@@ -58,7 +61,7 @@ class Config(NamedTuple):
     kb: Optional[str] = None
     notes: Optional[str] = None
     repo: Optional[str] = None
-    ttl: int = 7 * DAY_S            # seconds a proposal waits for the owner
+    ttl: float = 7 * DAY_S            # seconds a proposal waits for the owner
     git: str = 'pack'
     demo: bool = False              # the rest only with it
     check: str = 'per_call'
@@ -78,7 +81,7 @@ ALLOWED_HEADERS = ('Authorization, Content-Type, Accept, MCP-Protocol-Version, M
                    'Mcp-Session-Id, Last-Event-ID')
 STATUS = {'unauthorized': 401, 'owner_required': 401, 'agent_scope_denied': 403, 'forged_form': 403,
           'role_too_low': 403, 'not_found': 404, 'invalid_argument': 400,
-          'storage_busy': 503, 'storage_unusable': 503}        # of a refusal outside the endpoint; any other: 409
+          'storage_busy': 503, 'storage_unusable': 503, owner_gitnest.INJECTED: 500}        # of a refusal outside the endpoint; any other: 409
 JSON = (('Content-Type', 'application/json'), ('Cache-Control', 'no-store'), ('X-Content-Type-Options', 'nosniff'))
 
 # --- rules --------------------------------------------------------------------
@@ -264,10 +267,12 @@ def open_state(config: Config) -> tools.State:
 
 def load_folders(state: tools.State, config: Config) -> None:
     """What the folders of the flags hold and the state does not yet, into the first workspace of its owner."""
+    with state.db.write() as tx:
+        home = workspace.workspaces_of(tx, owner.ensure_owner(tx))[0][0]
     if config.notes:
-        with state.db.write() as tx:
-            home = workspace.workspaces_of(tx, owner.ensure_owner(tx))[0][0]
         note_folder.serve(state.db, config.notes, home, state.now_us())
+    repositories.serve(state, config.data, config.repo or '', config.git, home,
+                       agreed=lambda path: config.demo or repositories.ask(path))
 
 
 def private_folder(path: str) -> None:
@@ -305,7 +310,7 @@ def parse_flags(argv: Sequence[str]) -> Config:
     parser.add_argument('--kb', metavar='DIR', help='a folder of articles to serve')
     parser.add_argument('--notes', metavar='DIR', help='a folder of Notes to serve')
     parser.add_argument('--repo', metavar='PATH.git', help='a bare repository to propose changes to')
-    parser.add_argument('--ttl', type=int, default=default.ttl, metavar='SECONDS',
+    parser.add_argument('--ttl', type=float, default=default.ttl, metavar='SECONDS',
                         help='how long a proposal waits; default %(default)s, 7 days')
     parser.add_argument('--git', choices=('pack', 'plumbing'), default=default.git, help='default %(default)s')
     parser.add_argument('--demo', action='store_true', help='allow the weaker designs below, on loopback only')
@@ -328,8 +333,8 @@ def wrong_flags(config: Config) -> Optional[str]:
     if config.base_url and (base is None or base.scheme not in ('http', 'https') or not base.hostname
                             or base.path not in ('', '/') or base.query or base.fragment):
         return '--base-url must be http://NAME[:PORT] or https://NAME[:PORT]'
-    if not 0 <= config.port <= 65535 or config.ttl < 1:
-        return '--port must be 0 to 65535, and --ttl at least 1'
+    if not 0 <= config.port <= 65535 or not 0 < config.ttl < 1e9:
+        return '--port must be 0 to 65535, and --ttl more than 0'
     if weaker and not config.demo:
         return '--check, --mode, --self-consent and --inject-crash weaken the server: only with --demo'
     if config.demo and (config.host not in LOOPBACK or (config.base_url and base.hostname not in LOOPBACK)):

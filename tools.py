@@ -167,4 +167,6 @@ class State:
 
     def close(self) -> None:
         self.activity.close()
+        for repository in self.repositories.values():
+            repository.close()
         self.db.close()

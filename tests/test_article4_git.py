@@ -310,6 +310,12 @@ class Locks(Ground):
                 self.assertEqual(self.repo.head('main'), new)
                 self.base = new
         self.assertEqual(self.leftovers(), [os.path.basename(older)])
+        with self.repo.lock():                            # on our branch, but from before we began: a stranger's
+            self.repo.write(build, intent, 'main', 'p1')
+        stranger = self.lock_file('refs/heads/main.lock', age_s=1)
+        with self.repo.lock():
+            pass
+        self.assertTrue(os.path.exists(stranger))
 
     def test_keep_files_that_a_power_cut_left_go_when_a_new_process_begins(self):
         with open(os.path.join(self.path, 'objects', 'pack', 'pack-' + 'a' * 40 + '.keep'), 'wb') as file:

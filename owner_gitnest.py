@@ -1,0 +1,130 @@
+"""owner_gitnest.py - the owner's clicks on proposals: see the card, approve, decline; and on repositories.
+
+Article 4: the owner decides on a route of its own, POST /owner/decide, which answers an agent's token with 403
+agent_scope_denied (owner.py). What an approval re-reads besides git - the connection, its project, the present roles -
+is asked in the decision's own transaction. One click for every kind of proposal.
+
+Not here: the decision (proposals.py), the card's text (proposal_card.py), the page around it (pages_owner.py).
+"""
+from typing import Callable, Dict, List
+
+import access
+import owner_project
+import proposal_card
+import proposal_intake
+import proposals
+import repositories
+import rooms
+import schema
+import workspace as workspaces
+from git_objects import GitError
+from owner_verbs import own_workspace
+from proposal_intake import Proposal
+from tools import ID, State, arguments_of, text
+from versioned import Ref, Refusal, Tx
+
+# --- data ---------------------------------------------------------------------
+
+DECIDE = arguments_of({'proposal_id': ID, 'decision': {'type': 'string', 'enum': ['approve', 'decline']}},
+                      {'reason': text(0, 1_000), 'crash': {'type': 'boolean'}})
+NEW_REPOSITORY = arguments_of({'repository_id': ID}, {'project': {'type': ['string', 'null']}, 'workspace': ID})
+INJECTED = 'injected: crash after git, before DB'
+
+# --- rules --------------------------------------------------------------------
+
+def decide(state: State, person: str, arguments: dict) -> dict:
+    """What the article prints: {status, commit} or {status, refused: true, ...}. A repetition is a replay."""
+    schema.check(DECIDE, arguments)
+    proposal = arguments['proposal_id']
+    with state.db.read() as tx:
+        if rooms.is_room_proposal(tx, proposal):
+            row = None
+        else:
+            row = proposal_intake.find(tx, proposal)
+            require_editor(tx, person, row.repository)
+    if row is None:
+        return owner_project.decide_room(state, person, arguments)
+
+    def recheck(tx: Tx, row: Proposal) -> None:
+        require_editor(tx, person, row.repository)
+        access.still_allowed(tx, row.actor.partition(':')[2], row.tool, 'edit', Ref('repository', row.repository))
+    return proposals.decide(state.db, served(state, row.repository), proposal, f'person:{person}', arguments['decision'],
+                            state.now_us(), mode=state.config.mode, recheck=recheck, reason=arguments.get('reason', ''),
+                            after_git=crash if arguments.get('crash') and state.config.inject_crash else lambda: None)
+
+
+def require_editor(tx: Tx, person: str, repository: str) -> None:
+    access.require_role_of(tx, person, Ref('repository', repository), workspaces.EDITOR)
+
+
+def served(state: State, repository: str):
+    if repository not in state.repositories:
+        raise Refusal('not_found', f'the repository {repository!r} is not served here')
+    return state.repositories[repository]
+
+
+def crash() -> None:
+    """demo only: what a database that fails after the git step looks like."""
+    raise Refusal(INJECTED, 'the commit is on the branch, and the database does not know it yet: approve again')
+
+
+def list_proposals(state: State, person: str, arguments: dict) -> dict:
+    """Needs your approval: what waits in every repository and Room that this person may decide on."""
+    schema.check(arguments_of({}), arguments)
+    with state.db.read() as tx:
+        return {'proposals': waiting(tx, person, state.now_us()),
+                'rooms': owner_project.room_cards(tx, person, state.now_us())}
+
+
+def waiting(tx: Tx, person: str, now_us: int) -> List[dict]:
+    found = []
+    for (repository,) in tx.execute('SELECT repository FROM repositories ORDER BY repository').fetchall():
+        if access.role_of(tx, person, Ref('repository', repository)) >= workspaces.EDITOR:
+            found += [{'proposal_id': row.proposal, 'tool': row.tool, 'repository_id': repository, 'from': row.author,
+                       'branch': row.branch, 'base_oid': row.base_oid, 'message': row.message}
+                      for row in proposal_intake.waiting(tx, repository, now_us)]
+    return found
+
+
+def read_card(state: State, person: str, arguments: dict) -> dict:
+    """{card}: the whole proposal as text."""
+    schema.check(arguments_of({'proposal_id': ID}), arguments)
+    with state.db.read() as tx:
+        row = proposal_intake.find(tx, arguments['proposal_id'])
+        require_editor(tx, person, row.repository)
+    try:
+        return {'card': proposal_card.card(served(state, row.repository), row)}
+    except GitError as error:
+        raise Refusal(error.code, str(error)) from error
+
+
+def create_repository(state: State, person: str, arguments: dict) -> dict:
+    """A new, empty bare repository under DATA/repos."""
+    schema.check(NEW_REPOSITORY, arguments)
+    name, project = arguments['repository_id'], arguments.get('project')
+    with state.db.read() as tx:
+        workspace = own_workspace(tx, person, arguments)
+        workspaces.require_role(tx, person, workspace, workspaces.EDITOR)
+        if project is not None:
+            access.require_place(tx, Ref('project', project), workspace)
+        if access.is_placed(tx, Ref('repository', name)):
+            raise Refusal('already_exists', f'there is a repository {name!r} already: choose another id')
+    repositories.create(state, state.config.data, name, state.config.git, workspace)
+    with state.db.write() as tx:
+        access.move(tx, Ref('repository', name), project)
+    return {'repository_id': name, 'project': project}
+
+
+def set_gitnest(state: State, person: str, arguments: dict) -> dict:
+    """Repository GitNest on or off: off refuses proposals and approvals, reading goes on."""
+    schema.check(arguments_of({'repository_id': ID, 'on': {'type': 'boolean'}}), arguments)
+    with state.db.write() as tx:
+        require_editor(tx, person, arguments['repository_id'])
+        proposal_intake.register(tx, arguments['repository_id'], arguments['on'])
+    return {'repository_id': arguments['repository_id'], 'on': arguments['on']}
+
+
+VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
+    'decide': decide, 'list_proposals': list_proposals, 'read_card': read_card,
+    'create_repository': create_repository, 'set_gitnest': set_gitnest,
+}

@@ -1,0 +1,91 @@
+"""repositories.py - which bare repositories a server works on: DATA/repos/, and the one of --repo.
+
+Article 4 runs on a real bare repository beside ordinary pushes. Opening somebody's repository changes it (a folder of
+ours, hidden references, packs), so a person is asked once and told what. At start, decisions that a kill cut short are
+brought to their end.
+
+Not here: what is written (git_repo.py), proposals and their recovery (proposals.py), who may see which (access.py).
+"""
+import os
+import re
+import sys
+from typing import Callable
+
+import access
+import git_plumbing
+import git_repo
+import proposal_intake
+import proposals
+from git_objects import GitError
+from tools import State
+from versioned import Ref, Refusal, invalid
+
+# --- data ---------------------------------------------------------------------
+
+NAME = re.compile('[A-Za-z0-9][A-Za-z0-9._-]{0,99}')
+FOLDER = 'repos'
+WHAT_IT_DOES = """{path}
+is about to be served. This adds a folder "osfoundry" to it, sets receive.hideRefs=refs/proposals so that no push can
+forge a decision, and from then on writes packs, refs/proposals/*, and approved commits; git gc --auto runs on it.
+Go on? [y/N] """
+
+# --- I/O ----------------------------------------------------------------------
+
+def serve(state: State, folder: str, repo: str, way: str, workspace: str, agreed: Callable[[str], bool]) -> None:
+    """Open every repository of DATA/repos and the one of --repo into state.repositories. Raises Refusal."""
+    found = [os.path.join(folder, FOLDER, name) for name in sorted(listed(os.path.join(folder, FOLDER)))]
+    for path in found + ([os.path.abspath(repo)] if repo else []):
+        if not git_repo.adopted(path) and not agreed(path):
+            raise Refusal('not_agreed', f'{path}: start the server once in a terminal and say yes to what it changes')
+        open_one(state, path, way, workspace)
+
+
+def listed(folder: str) -> list:
+    return [name for name in os.listdir(folder) if name.endswith('.git')] if os.path.isdir(folder) else []
+
+
+def open_one(state: State, path: str, way: str, workspace: str) -> str:
+    """Open one and make it known. Where it lies already stays; a new one lies in the workspace, in no project."""
+    name = repository_id(path)
+    try:
+        state.repositories[name] = git_plumbing.Plumbing(path) if way == 'plumbing' else git_repo.Repository(path)
+        with state.db.write() as tx:
+            if not tx.execute('SELECT 1 FROM repositories WHERE repository = ?', (name,)).fetchone():
+                proposal_intake.register(tx, name)
+            if not access.is_placed(tx, Ref('repository', name)):
+                access.place(tx, Ref('repository', name), workspace, None, False, name)
+        proposals.recover(state.db, state.repositories[name], name, state.now_us())
+    except GitError as error:
+        raise Refusal('repository_unusable', str(error)) from error
+    return name
+
+
+def create(state: State, folder: str, name: str, way: str, workspace: str) -> None:
+    """A new, empty one under DATA/repos."""
+    if not NAME.fullmatch(name) or name.endswith(('.git', '.lock')) or '..' in name:
+        raise invalid('repository_id', 'letters, digits, dot, dash and underscore, and not end in .git')
+    path = os.path.join(folder, FOLDER, name + '.git')
+    if name in state.repositories or os.path.exists(path):
+        raise Refusal('already_exists', f'there is a repository {name!r} already: choose another id')
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    try:
+        git_repo.create(path).close()
+    except GitError as error:
+        raise Refusal('repository_unusable', str(error)) from error
+    open_one(state, path, way, workspace)
+
+
+def repository_id(path: str) -> str:
+    """'/srv/site.git' -> 'site'."""
+    name = os.path.basename(path.rstrip('/'))
+    name = name[:-4] if name.endswith('.git') else name
+    if not NAME.fullmatch(name):
+        raise Refusal('repository_unusable', f'{path}: its name must be letters, digits, dot, dash and underscore')
+    return name
+
+
+def ask(path: str) -> bool:
+    """A person at a terminal agrees; nobody else can."""
+    if not sys.stdin.isatty():
+        return False
+    return input(WHAT_IT_DOES.format(path=path)).strip().lower() in ('y', 'yes')
