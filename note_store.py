@@ -16,7 +16,7 @@ folders (note_folder.py), projects and rights (access.py): a store knows no conn
 import json
 import re
 import secrets
-from typing import List, Optional, Sequence
+from typing import Optional, Sequence
 from urllib.parse import urlsplit
 
 import note_tabs
@@ -229,14 +229,18 @@ def save(tx: Tx, actor: str, note_id: str, tab_id: str, operation: str, change: 
     """The one gate of every write: compare and swap the Note's version, remember who did what, tell the log."""
     ref = Ref('note', note_id)
     version = versioned.next_stamp(tx, ref, 0, now_us)       # the Note's own clock: later than any version it ever had
-    # The comparison is in the WHERE clause: there is no moment between comparing and swapping.
-    swapped = tx.execute('UPDATE notes SET version = ? WHERE note_id = ? AND version = ?', (version, note_id, base_us))
-    if not swapped.rowcount:
+    if not swap_version(tx, note_id, base_us, version):
         raise stale(tx, note_id)
     tx.execute('INSERT INTO note_history VALUES (?, ?, ?, ?, ?, ?)',
                (note_id, version, actor, operation, tab_id, json.dumps(change, ensure_ascii=False)))
     versioned.record_event(tx, ref, event, tab_id, version)
     return version
+
+
+def swap_version(tx: Tx, note_id: str, base_us: int, version: int) -> bool:
+    """Whether the Note still was at `base_us`; then it is at `version` now. Comparing and swapping are one."""
+    return tx.execute('UPDATE notes SET version = ? WHERE note_id = ? AND version = ?',
+                      (version, note_id, base_us)).rowcount == 1
 
 
 def stale(tx: Tx, note_id: str) -> Refusal:
@@ -290,12 +294,3 @@ def checked_url(url: object) -> str:
 def new_id(kind: str) -> str:
     return f'{kind}-{secrets.token_hex(6)}'
 
-
-def titles(tx: Tx, note_ids: Sequence[str]) -> List[dict]:
-    """What a project's list shows of these Notes, in the order given."""
-    found = []
-    for note_id in note_ids:
-        row = tx.execute('SELECT title, version FROM notes WHERE note_id = ?', (note_id,)).fetchone()
-        if row:
-            found.append({'note_id': note_id, 'title': row[0], 'version': versioned.stamp_text(row[1])})
-    return found

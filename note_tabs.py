@@ -63,7 +63,8 @@ RANGE_ROWS = RANGE_COLS = 100          # cells of one read or one write: a large
 SHEET_ROWS, SHEET_COLS = 1_048_576, 16_384
 TEXT_BYTES = 2 ** 20                   # UTF-8 bytes of a text tab, and of the data of a content tab
 LABEL_CHARS = 200
-SLIDES_A_CALL = 100
+SLIDES_A_CALL, SLIDES_A_TAB = 100, 1_000
+SLIDE_BYTES = 4_000                    # of the text under a slide's title
 CELL_CHARS = 4_000
 RANGE_CHARS = 2 ** 20                  # text in one answered range: 100 x 100 long cells would flood it all the same
 BLOCK_COLS = 50                        # of a sheet's row in one stored text; note_cells says why
@@ -208,7 +209,7 @@ def checked_slides(slides: Any) -> List[dict]:
         if not isinstance(slide, dict) or not {'title'} <= set(slide) <= {'title', 'text'}:
             raise versioned.invalid('slides', 'objects with a title, and text if you like')
         checked.append({'title': checked_label('slides.title', slide['title']),
-                        'text': checked_text('slides.text', slide.get('text', ''), TEXT_BYTES)})
+                        'text': checked_text('slides.text', slide.get('text', ''), SLIDE_BYTES)})
     return checked
 
 
@@ -239,6 +240,8 @@ def apply_change(tx: Tx, tab: Tab, operation: str, change: dict) -> None:
 
 def append_slides(tx: Tx, tab_id: str, slides: Sequence[dict]) -> None:
     there = tx.execute('SELECT COUNT(*) FROM note_slides WHERE tab_id = ?', (tab_id,)).fetchone()[0]
+    if there + len(slides) > SLIDES_A_TAB:
+        raise versioned.invalid('slides', f'no more than {SLIDES_A_TAB:,} in one tab: it has {there:,}')
     tx.executemany('INSERT INTO note_slides VALUES (?, ?, ?, ?)',
                    [(tab_id, there + place, slide['title'], slide['text']) for place, slide in enumerate(slides)])
 

@@ -15,7 +15,7 @@ from versioned import Ref, Tx
 # --- data ---------------------------------------------------------------------
 
 SLIDES = {'type': 'array', 'minItems': 1, 'maxItems': note_tabs.SLIDES_A_CALL, 'items': {
-    'type': 'object', 'properties': {'title': text(1, note_tabs.LABEL_CHARS), 'text': text(0, note_tabs.TEXT_BYTES)},
+    'type': 'object', 'properties': {'title': text(1, note_tabs.LABEL_CHARS), 'text': text(0, note_tabs.SLIDE_BYTES)},
     'required': ['title'], 'additionalProperties': False}}
 CORNER = {'start_row': integer(0, note_tabs.SHEET_ROWS - 1, 'From 0.'),
           'start_col': integer(0, note_tabs.SHEET_COLS - 1, 'From 0.')}

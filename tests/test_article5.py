@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 import threading
+import time
 import unittest
 
 import access
@@ -414,6 +415,26 @@ class AtOneInstant(Workspace):
         self.in_threads(create, 8)
         self.assertEqual(len({answer['tab_id'] for answer in answers}), 1)
         self.assertEqual([tab['label'] for tab in self.ok('list_note_tabs', note_id=Q3.id)['tabs']].count('once'), 1)
+
+    def test_writers_in_two_servers_on_one_folder_lose_nothing_to_each_other(self):
+        other = tools.State(versioned.Database(self.path, server.SCHEMAS), catalogue.by_name())
+        self.addCleanup(other.close)
+
+        def write(number):
+            state, saved = (self.state, other)[number % 2], 0
+            while saved < 10:                              # reads again after each refusal
+                read = self.call_in(state, 'read_note_tab', note_id=Q3.id, tab_id=self.tabs['Minutes'])
+                text = read['structuredContent']['text'] + f'{number};'
+                call = {'note_id': Q3.id, 'tab_id': self.tabs['Minutes'], 'operation': 'replace_text', 'text': text,
+                        'expected_version': read['structuredContent']['version'],
+                        'idempotency_key': f'writer-{number}-{time.monotonic_ns()}'}
+                saved += not self.call_in(state, 'edit_note_tab', **call)['isError']
+        self.in_threads(write, 4)
+        marks = self.text('Minutes')[len('none yet'):].split(';')[:-1]
+        self.assertEqual(sorted(marks), sorted('0123' * 10))
+
+    def call_in(self, state, name, **arguments):
+        return tools.call_tool(state, self.token, name, arguments)
 
     def in_threads(self, work, count):
         threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]

@@ -5,8 +5,12 @@ import json
 import unittest
 
 import bench_notes
+import host
+import note_tabs
 import published_notes
 import runs_notes
+import runs_stage
+from tests import test_article5_tabs
 
 
 class Run(unittest.TestCase):
@@ -54,10 +58,31 @@ class Run(unittest.TestCase):
                          '- venue - owner: Aiko\n- press kit - owner: Mika')
 
 
+class OverHttp(unittest.TestCase):
+    def test_markup_turning_marks_and_a_text_of_one_megabyte_come_back_through_the_server_as_they_went(self):
+        line = '<b>\u202e京都\u202c & "quoted" \\u0041 \U0001f680\r\n'
+        largest = line * (note_tabs.TEXT_BYTES // len(line.encode()))
+        texts = [*test_article5_tabs.NASTY, largest, 'x' * note_tabs.TEXT_BYTES]
+        with runs_stage.stage(runs_notes.seed) as here:
+            claude = here.claude()
+            claude.call('list_granted_resources', {})
+            here.click('add_to_project', connection=here.connection(), project='launch')
+            here.click('move_item', kind='note', id=runs_notes.NOTE, project='launch')
+            listed = host.tool_answer(claude.call('list_note_tabs', {'note_id': runs_notes.NOTE}).result)
+            tab, version = {'note_id': runs_notes.NOTE, 'tab_id': listed['tabs'][0]['tab_id']}, listed['version']
+            for number, text in enumerate(texts):
+                with self.subTest(text=ascii(text)[:60]):
+                    edit = {**tab, 'operation': 'replace_text', 'text': text, 'expected_version': version,
+                            'idempotency_key': f'nasty-text-{number}'}
+                    version = host.tool_answer(claude.call('edit_note_tab', edit).result)['version']
+                    self.assertEqual(host.tool_answer(claude.call('read_note_tab', tab).result)['text'], text)
+
+
 class Bench(unittest.TestCase):
     def test_bench_notes_measures_every_row_of_its_table(self):
         for name, small in (('NOTES', {'one': 1, 'hundred': 5, 'thousand': 20}),
-                            ('SIDES', {'small': 100, 'large': 600}), ('ROUNDS', 4), ('SLOW_ROUNDS', 1), ('WARM_UP', 1), ('RANGES', 2)):
+                            ('SIDES', {'small': 100, 'large': 600}), ('ROUNDS', 4),
+                            ('SLOW_ROUNDS', 1), ('WARM_UP', 1), ('RANGES', 2)):
             self.addCleanup(setattr, bench_notes, name, getattr(bench_notes, name))
             setattr(bench_notes, name, small)
         out = io.StringIO()

@@ -185,6 +185,18 @@ class Slides(test_article5.Workspace):
                 self.refused('invalid_argument', 'edit_note_tab', **self.add(operation, **content))
         self.assertEqual(len(self.slides()), 1)
 
+    def test_a_deck_and_the_text_under_a_title_have_an_end(self):
+        version = self.version()
+        for _ in range(9):
+            call = self.edit('Kick-off', version, operation='slides_add_outline', slides=[{'title': 'a'}] * 100)
+            version = self.ok('edit_note_tab', **call)['version']
+        self.ok('edit_note_tab', **self.add('slides_add_outline', slides=[{'title': 'a'}] * 99))
+        self.refused('invalid_argument', 'edit_note_tab', **self.add('slide_add', slides=[{'title': 'one too many'}]))
+        self.assertEqual(len(self.slides()), 1000)
+        long = [{'title': 'a', 'text': 'x' * (note_tabs.SLIDE_BYTES + 1)}]
+        self.refused('invalid_argument', 'create_note_tab', note_id=Q3.id, tab_type='slides', label='b', slides=long,
+                     expected_version=self.version(), idempotency_key=self.key())
+
 
 class Texts(test_article5.Workspace):
     def test_markup_scripts_turning_marks_and_every_end_of_line_come_back_unchanged(self):
