@@ -14,6 +14,7 @@ import bench_access
 import bench_notes
 import bench_power
 import bench_render
+import bench_server
 
 # --- data ---------------------------------------------------------------------
 
@@ -22,12 +23,14 @@ COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'notes': bench_notes.main,
     'power': bench_power.main,
     'render': bench_render.main,
+    'server': bench_server.main,
 }
 IN_A_MINUTE: Dict[str, Sequence[str]] = {                # command -> its arguments in the run without arguments
     'access': [],
     'notes': [],
     'power': ['--copies', '50'],
     'render': [],
+    'server': ['--rounds', '15', '--requests', '100', '--calls', '30000'],
 }
 
 # --- main ---------------------------------------------------------------------
