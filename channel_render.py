@@ -108,8 +108,8 @@ class Refusal(Exception):
         self.code, self.data = code, data
 
 
-# The newest `limit` rows before the message `before` (None: before now), oldest first, of one thread's replies or
-# (None) of the channel itself. A list in memory and a table in a database both look like this from here.
+# The newest `limit` rows before the message `before` (None: before now), oldest first, of one thread (its root, then
+# its replies) or (None) of the channel itself. A list in memory and a table in a database both look like this here.
 Fetch = Callable[[Optional[str], Optional[str], int], List[Row]]
 
 
@@ -117,7 +117,8 @@ Fetch = Callable[[Optional[str], Optional[str], int], List[Row]]
 
 def channel_rows(fetch: Fetch, thread_root_id: Optional[str], limit: int = WINDOW_ROWS) -> List[Row]:
     """The window of a mention. A thread's root belongs to the channel's own rows, or one session would get it twice."""
-    return fetch(thread_root_id, None, limit)
+    rows = fetch(thread_root_id, None, limit if thread_root_id is None else limit + 1)
+    return [row for row in rows if row.thread_root_id == thread_root_id][-limit:]
 
 
 def render(rows: Sequence[Row], answering: str, watermark: Optional[Watermark] = None,
@@ -271,7 +272,8 @@ def mention_turn(mention: Mention, context: str = '') -> str:
 
 def channel_history(fetch: Fetch, before: Optional[str] = None, thread_root_id: Optional[str] = None,
                     limit: int = HISTORY_ROWS) -> Dict[str, object]:
-    """One page backwards, whole texts, oldest first; the next page is `before` the first message of this one."""
+    """One page backwards, whole texts, oldest first; the next page is `before` the first message of this one. The
+    last page of a thread begins with its root."""
     if type(limit) is not int or not 1 <= limit <= MOST_HISTORY_ROWS:
         raise Refusal('invalid_argument', f'limit must be an integer from 1 to {MOST_HISTORY_ROWS}',
                       field='limit', limit=MOST_HISTORY_ROWS)
@@ -317,7 +319,7 @@ def fetch_from(rows: Sequence[Row]) -> Fetch:
 
 
 def belongs(row: Row, thread_root_id: Optional[str]) -> bool:
-    return row.thread_root_id == thread_root_id
+    return row.thread_root_id == thread_root_id or (thread_root_id is not None and row.id == thread_root_id)
 
 
 # --- main ---------------------------------------------------------------------
