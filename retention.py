@@ -5,8 +5,8 @@ A cursor older than its log is told so (versioned.events_after: cursor_too_old) 
 key older than its replay counts as new, so a write repeated after a month is checked against its expected_version
 like any other.
 
-    kept   30 days   replays, events            90 days   Recent activity
-          365 days   saved versions of Notes (the current one for ever)
+    kept   30 days   replays, events            90 days   Recent activity, ended runs, answered tasks
+          365 days   saved versions of Notes and records (the current one for ever)
 
 Nothing of anybody's content is pruned. Not here: codes and tokens, which go when they expire (oauth_tokens.py).
 """
@@ -16,6 +16,8 @@ from typing import Any, Callable, Sequence, Tuple
 
 import activity
 import note_people
+import record_store
+import session_store
 import versioned
 from versioned import Refusal, Tx
 
@@ -24,7 +26,8 @@ from versioned import Refusal, Tx
 DAY_US = 24 * 3600 * 1_000_000
 Forget = Callable[[Tx, int], None]        # (tx, before_us)
 KEPT_DAYS: Sequence[Tuple[int, Forget]] = (
-    (30, versioned.prune), (90, activity.prune), (365, note_people.prune_history))
+    (30, versioned.prune), (90, activity.prune), (90, session_store.prune_runs),
+    (365, note_people.prune_history), (365, record_store.prune_history))
 EVERY_S = 3600
 
 # --- rules --------------------------------------------------------------------

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 import access
 import activity
 import catalogue
+import channel_store
 import kb_store
 import mcp
 import note_folder
@@ -34,9 +35,11 @@ import owner
 import owner_gitnest
 import pages_owner
 import proposal_intake
+import record_store
 import repositories
 import retention
 import rooms
+import session_store
 import signin
 import tools
 import wire
@@ -47,7 +50,8 @@ from wire import Request, Response
 # --- data ---------------------------------------------------------------------
 
 SCHEMAS = (workspace.SCHEMA, access.SCHEMA, activity.SCHEMA, owner.SCHEMA, oauth.SCHEMA, oauth_tokens.SCHEMA,
-           kb_store.SCHEMA, note_store.SCHEMA, rooms.SCHEMA, proposal_intake.SCHEMA)
+           kb_store.SCHEMA, note_store.SCHEMA, rooms.SCHEMA, proposal_intake.SCHEMA,
+           record_store.SCHEMA, channel_store.SCHEMA, session_store.SCHEMA)
 DAY_S = 24 * 3600
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')
 
