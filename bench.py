@@ -11,19 +11,23 @@ import sys
 from typing import Callable, Dict, Sequence
 
 import bench_access
+import bench_codex
 import bench_notes
 import bench_power
 import bench_render
 import bench_server
+import bench_wrap
 
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'access': bench_access.main,
+    'codex': bench_codex.main,
     'notes': bench_notes.main,
     'power': bench_power.main,
     'render': bench_render.main,
     'server': bench_server.main,
+    'wrap': bench_wrap.main,
 }
 IN_A_MINUTE: Dict[str, Sequence[str]] = {                # command -> its arguments in the run without arguments
     'access': [],

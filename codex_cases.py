@@ -17,7 +17,7 @@ GRACE_S = 2.5                    # how much later than its deadline a wrapper ma
 
 
 class Case(NamedTuple):
-    """`mode` of the stand-in, and what is right. A partial is right as an answer and as an error that keeps the text."""
+    """`mode` of the stand-in, and what is right. A partial is right as an answer and as an error, if its text is kept."""
     mode: str
     what: str
     status: str = 'answered'
@@ -58,7 +58,8 @@ CASES: List[Case] = [
     Case('no_newline', 'a last line without its newline'),
     Case('linger', 'turn.completed, and then it hangs'),
     Case('holder', 'exit 0 while a grandchild holds stdout'),
-    Case('unread', 'exit without reading a 3 MB prompt', 'failed', '', 'unsupported model', prompt='\u20ac' * 1_000_000),
+    Case('unread', 'exit without reading a 3 MB prompt', 'failed', '', 'unsupported model',
+         prompt='\u20ac' * 1_000_000),
 ]
 
 # --- rules --------------------------------------------------------------------

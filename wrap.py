@@ -150,7 +150,8 @@ def run_file(argv: Sequence[str], timeout: float, env: Optional[Dict[str, str]] 
     with tempfile.TemporaryDirectory(prefix='wrap-') as folder:
         path = os.path.join(folder, 'answer.txt')
         argv = [word for word in argv if word != '--json'] + ['-o', path]
-        ended = wrap_process.run_process(argv, timeout, wrap_command.child_environment(env), options, wrap_process.discard)
+        env = wrap_command.child_environment(env)
+        ended = wrap_process.run_process(argv, timeout, env, options, wrap_process.discard)
         text = read_answer(path)
     return judge_file(text, ended, timeout)
 

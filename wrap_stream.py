@@ -37,6 +37,7 @@ SHELL = re.compile(r'(?:/\S*/)?(?:ba|z|da|k)?sh -l?c ')
 # How every real build begins the line of a completed item. Only ever used to skip work, never to understand a line.
 COMPLETED = b'{"type":"item.completed","item":{"id":"'
 COMMAND = b'","type":"command_execution",'
+LONG_LINE = 512                  # shorter ones are decoded sooner than they are told apart
 
 
 class Event(NamedTuple):
@@ -75,15 +76,16 @@ def parse_codex_line(line: Union[bytes, str]) -> Optional[Event]:
 def json_object(line: Union[bytes, str]) -> Optional[dict]:
     """One line as an object. Bytes that are no UTF-8 are replaced: one bad byte must not lose an answer."""
     text = line if isinstance(line, str) else line.decode('utf-8', 'replace')
-    if text[:1] != '{' or text[-1] != '}':
-        text = text.strip('\ufeff \t\r\n')
-        if text[:1] != '{':
-            return None
     try:
         value, end = _scan(text, 0)
-    except (ValueError, StopIteration, RecursionError):     # RecursionError: brackets a thousand deep
+        if end == len(text):
+            return value if isinstance(value, dict) else None
+    except StopIteration:                                   # no value begins here
+        pass
+    except (ValueError, RecursionError):                    # RecursionError: brackets a thousand deep
         return None
-    return value if end == len(text) else None
+    bare = text.strip('\ufeff \t\r\n')
+    return json_object(bare) if len(bare) < len(text) else None
 
 
 def item_event(kind: str, item: dict) -> Optional[Event]:
@@ -243,7 +245,7 @@ class Reading:
         for line in lines:
             # A completed command carries its whole output, the bulk of a stream, and says nothing new once its
             # start was shown: it is not even decoded.
-            if line.startswith(COMPLETED):
+            if len(line) > LONG_LINE and line.startswith(COMPLETED):
                 quote = line.find(b'"', at)
                 if line[at:quote] in self._commands and line.startswith(COMMAND, quote):
                     continue

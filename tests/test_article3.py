@@ -1,4 +1,4 @@
-"""Article 3: the command, the rows of the parser, what counts as success. Streams and runs have modules of their own."""
+"""Article 3: the command, the rows of the parser, what counts as success. Streams and runs: the modules beside."""
 import json
 import os
 import subprocess
@@ -166,10 +166,12 @@ class Rows(unittest.TestCase):
                                ("/usr/bin/zsh -lc ls", 'ls'), ('ls -l', 'ls -l'),
                                ("/bin/bash -lc 'it'\\''s'", "it's")):
             for kind in ('item.started', 'item.completed'):
-                self.assertEqual(item('command_execution', kind, command=command)[:2], ('step', f'Using shell — {shown}'))
+                told = item('command_execution', kind, command=command)
+                self.assertEqual(told[:2], ('step', f'Using shell — {shown}'))
 
     def test_a_tool_of_an_mcp_server_becomes_using_tool(self):
-        self.assertEqual(item('mcp_tool_call', server='osf', tool='read_note_tab')[:2], ('step', 'Using read_note_tab…'))
+        called = item('mcp_tool_call', server='osf', tool='read_note_tab')
+        self.assertEqual(called[:2], ('step', 'Using read_note_tab…'))
 
     def test_changed_files_become_edited_paths(self):
         changes = [{'path': '/a', 'kind': 'add'}, {'path': '/b', 'kind': 'update'}]
@@ -190,12 +192,14 @@ class Rows(unittest.TestCase):
     def test_turn_failed_and_error_are_errors_and_marked_when_they_are_about_the_sign_in(self):
         for failed in (event('turn.failed', error={'message': '401 Unauthorized: please log in'}),
                        event('error', message='401 Unauthorized: please log in')):
-            self.assertEqual((failed.kind, failed.text, failed.auth), ('error', '401 Unauthorized: please log in', True))
+            self.assertEqual(failed[:2], ('error', '401 Unauthorized: please log in'))
+            self.assertTrue(failed.auth)
         self.assertFalse(event('turn.failed', error={'message': 'The model had an internal error.'}).auth)
 
     def test_anything_else_is_ignored(self):
         for line in ('', 'a log line', '[1]', '"text"', '{"type":"turn.weather"}', '{"no":"type"}', '{"type":["x"]}',
-                     '{"type":"item.completed"}', '{"type":"item.completed","item":3}', '{"type":"item.completed","item":{}}',
+                     '{"type":"item.completed"}', '{"type":"item.completed","item":3}',
+                     '{"type":"item.completed","item":{}}',
                      '{"type":"item.completed","item":{"type":"telepathy"}}', '{"type":"turn.started"}', '{' * 100_000,
                      '{"a":' * 100_000, '{"type":"turn.completed"} {"type":"turn.completed"}'):
             with self.subTest(line=line[:40]):
@@ -231,8 +235,8 @@ class Rows(unittest.TestCase):
 
 class SignIn(unittest.TestCase):
     def test_the_articles_words_and_what_real_builds_say(self):
-        for text in ('401', 'HTTP 401: nope', 'Unauthorized', 'please log in', 'Please login first', 'Sign in to continue',
-                     'You are not logged in', 'Incorrect API key provided: sk-xxx', 'run `codex login`',
+        for text in ('401', 'HTTP 401: nope', 'Unauthorized', 'please log in', 'Please login first',
+                     'Sign in to continue', 'You are not logged in', 'Incorrect API key provided: sk-xxx', 'run `codex login`',
                      'Your access token could not be refreshed. Please log out and sign in again.'):
             with self.subTest(text=text):
                 self.assertTrue(wrap_stream.is_auth(text))

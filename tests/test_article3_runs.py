@@ -102,7 +102,8 @@ class Cases(Scratch):
             if case.hangs and not os.path.exists(run.pids):
                 run = self.start(case, deadline_s)
                 code, answer, _ = run.answer()
-        self.assertEqual((answer['status'], answer['text'], answer['auth']), (case.status, case.text, case.auth), answer)
+        told = (answer['status'], answer['text'], answer['auth'])
+        self.assertEqual(told, (case.status, case.text, case.auth), answer['error'])
         self.assertEqual(code, 4 if case.auth else EXIT[case.status])
         if case.error:
             self.assertIn(case.error, answer['error'])
@@ -306,7 +307,8 @@ class AnswerFile(Scratch):
         self.assertEqual(answer.timings['answer'], answer.timings['exit'])
 
     def test_failures_leave_no_file_and_only_stderr_hints_at_why(self):
-        for mode, auth, hint in (('crash', False, 'panicked'), ('auth', True, '401'), ('killed', False, 'exit status 137')):
+        for mode, auth, hint in (('crash', False, 'panicked'), ('auth', True, '401'),
+                                 ('killed', False, 'exit status 137')):
             with self.subTest(mode=mode):
                 answer = wrap.run_file(ARGV, LONG_S, self.env(mode))
                 self.assertEqual((answer.status, answer.text, answer.auth), ('failed', '', auth))
@@ -355,16 +357,18 @@ class Program(Scratch):
         os.chmod(binary, 0o755)
         env = self.env('quick', FAKE_CODEX_SEEN=os.path.join(self.folder, 'seen'),
                        PATH=self.folder + os.pathsep + os.environ['PATH'])
-        done = subprocess.run([sys.executable, WRAP, 'hi', '--autonomous', '--system', 'Be brief.', '--cd', self.folder],
-                              env=env, capture_output=True)
+        flags = ['--autonomous', '--system', 'Be brief.', '--cd', self.folder]
+        done = subprocess.run([sys.executable, WRAP, 'hi', *flags], env=env, capture_output=True)
         self.assertEqual((done.returncode, done.stdout), (0, b'The answer.\n'))
         with open(env['FAKE_CODEX_SEEN'], encoding='utf-8') as file:
             call = json.load(file)
-        self.assertEqual(call['argv'], ['exec', 'Be brief.\n\nhi', '--json', '--skip-git-repo-check', '--ignore-user-config',
-                                        '--ignore-rules', '-s', 'workspace-write', '-c', 'approval_policy="never"'])
+        self.assertEqual(call['argv'], ['exec', 'Be brief.\n\nhi', '--json', '--skip-git-repo-check',
+                                        '--ignore-user-config', '--ignore-rules', '-s', 'workspace-write',
+                                        '-c', 'approval_policy="never"'])
         self.assertEqual(call['cwd'], os.path.realpath(self.folder))
         os.unlink(binary)
-        done = subprocess.run([sys.executable, WRAP, 'hi'], env={**env, 'PATH': self.folder}, capture_output=True, text=True)
+        env['PATH'] = self.folder
+        done = subprocess.run([sys.executable, WRAP, 'hi'], env=env, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (127, ''))
         self.assertIn('npm install', done.stderr)
 
@@ -372,7 +376,8 @@ class Program(Scratch):
         self.assertEqual(Started(self.folder, 'quick', FAKE_CODEX_HELP='old').end()[:2], (0, b'The answer.\n'))
 
     def test_usage_errors_exit_with_2_and_start_nothing(self):
-        for flags in ([], ['hi', '--verify'], ['hi', '--cd', '/nowhere'], ['hi', '--timeout', '0'], ['hi', '--what'], [' ']):
+        for flags in ([], ['hi', '--verify'], ['hi', '--cd', '/nowhere'], ['hi', '--timeout', '0'], ['hi', '--what'],
+                      [' ']):
             with self.subTest(flags=flags):
                 done = subprocess.run([sys.executable, WRAP, '--demo', *flags], capture_output=True, text=True)
                 self.assertEqual((done.returncode, done.stdout), (2, ''))

@@ -182,7 +182,7 @@ class Recorded(unittest.TestCase):
 
 
 def damage(raw, rng):
-    """One to four of: cut, a merged pair of lines, a doubled or moved line, junk, wrong bytes, another stream's part."""
+    """One to four of: cut, merged lines, a doubled line, junk, wrong bytes, wrong types, wrong numbers."""
     for _ in range(1 + int(rng.random() * 4)):
         lines = raw.split(b'\n')
         a, b = int(rng.random() * len(lines)), int(rng.random() * len(lines))
@@ -235,11 +235,11 @@ class Damaged(unittest.TestCase):
             'no newline in small pieces': lambda n: b'x' * n,
             'only newlines': lambda n: b'\n' * n,
             'brackets': lambda n: b'{"a":' * (n // 5),
-            'a long text': lambda n: json.dumps({**MESSAGE, 'item': {**MESSAGE['item'], 'text': 'é' * (n // 6)}}).encode(),
+            'a long text': lambda n: json.dumps({**MESSAGE, 'item': {**MESSAGE['item'], 'text': 'é' * (n // 6)}}),
             'a quoted command': lambda n: json.dumps({'type': 'item.started', 'item': {
-                'id': 'i', 'type': 'command_execution', 'command': "/bin/bash -lc '" + "'\\''" * (n // 5) + "'"}}).encode(),
+                'id': 'i', 'type': 'command_execution', 'command': "/bin/bash -lc '" + "'\\''" * (n // 5) + "'"}}),
             'many messages': lambda n: (json.dumps(MESSAGE).encode() + b'\n') * (n // 90),
-            'an error about nothing': lambda n: json.dumps({'type': 'error', 'message': 'sign ' * (n // 5)}).encode(),
+            'an error about nothing': lambda n: json.dumps({'type': 'error', 'message': 'sign ' * (n // 5)}),
         }
         for name, shape in shapes.items():
             with self.subTest(shape=name):
@@ -247,6 +247,7 @@ class Damaged(unittest.TestCase):
                 self.assertLess(four_times, 4 * 3 * max(once, 0.002), f'{name}: {once:.4f} s, then {four_times:.4f} s')
 
     def cost(self, raw):
+        raw = raw.encode() if isinstance(raw, str) else raw
         began = time.process_time()
         reading = wrap_stream.Reading()
         for at in range(0, len(raw), 4_096):
