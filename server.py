@@ -17,7 +17,6 @@ import signal
 import sqlite3
 import stat
 import sys
-import threading
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from urllib.parse import urlsplit
 
@@ -349,16 +348,17 @@ def wrong_flags(config: Config) -> Optional[str]:
 def main(argv: Sequence[str]) -> int:
     config = parse_flags(argv)
     os.umask(0o077)
-    stopped = threading.Event()
+    # A pipe, not an Event: a handler that runs while Event.wait() holds its lock would wait for that lock for ever.
+    stopped, stop_now = os.pipe()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
+        signal.signal(number, lambda *_: os.write(stop_now, b'.'))
     try:
         running = start(config)
     except (OSError, Refusal) as error:
         print(f'server.py: {error}', file=sys.stderr)
         return 1
     announce(running)
-    stopped.wait()
+    os.read(stopped, 1)
     stop(running)
     return 0
 

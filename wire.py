@@ -280,8 +280,9 @@ def converse(connection: Connection, handle: Handle, limits: Limits, stopping: t
         keep_alive = head.keep_alive and not stopping.is_set()
         if connection.sock.gettimeout() != limits.idle_s:
             connection.sock.settimeout(limits.idle_s)
-        connection.sock.sendall(encode(response, keep_alive, int(time.time()), head.method == 'HEAD'))
+        # Idle before the send: whoever has the answer counts as waiting. Making room stops reads, never this send.
         connection.become('idle')
+        connection.sock.sendall(encode(response, keep_alive, int(time.time()), head.method == 'HEAD'))
 
 
 def respond(handle: Handle, request: Request) -> Response:
