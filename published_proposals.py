@@ -1,8 +1,8 @@
 """published_proposals.py - every figure that article 4 prints.
 
-The transcript (client.py scenario), what happens to two approvals and to a crash in both modes (client.py race, client.py
-crash), what each operation costs and how many processes it starts (bench.py proposals). In the transcript commit ids and
-proposal ids stand under names: SEED, A and B2 are commits, PA, PB and PB2 proposals.
+The transcript (client.py scenario), what happens to two approvals and to a crash in both modes (client.py race and
+client.py crash), what each operation costs and how many processes it starts (bench.py proposals). In the transcript
+ids stand under names: SEED, A and B2 are commits, PA, PB and PB2 proposals.
 
 Not here: the records and the printer (published.py), the measurements.
 """
@@ -90,8 +90,8 @@ ORDER = Table(4, 'Which is dearer', [
     Cell('stale before executed (approve)', 'CAS', 0.25, judged='ratio', high=1.0),
     Cell('stale before executed (approve)', 'naive', 0.16, judged='ratio', high=1.0)])
 
-# The article's list has eight names; taking the marker's look-up away leaves seven, not the six of its text, and between
-# the naive mode's look and its write stand read-tree, hash-object, update-index, write-tree and commit-tree: five.
+# The article's list has eight names; less the marker's look-up that is seven, not the six of its text. Between the naive
+# mode's look and its write stand read-tree, hash-object, update-index, write-tree and commit-tree: five, not four.
 PROCESSES = Table(4, 'git processes an operation', [
     Cell('CAS, executed', 'processes', 8), Cell('CAS, refused as stale', 'processes', 2),
     Cell('CAS, already executed', 'processes', 0),

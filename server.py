@@ -84,7 +84,8 @@ ALLOWED_HEADERS = ('Authorization, Content-Type, Accept, MCP-Protocol-Version, M
                    'Mcp-Session-Id, Last-Event-ID')
 STATUS = {'unauthorized': 401, 'owner_required': 401, 'agent_scope_denied': 403, 'forged_form': 403,
           'role_too_low': 403, 'not_found': 404, 'invalid_argument': 400,
-          'storage_busy': 503, 'storage_unusable': 503, owner_gitnest.INJECTED: 500}        # of a refusal outside the endpoint; any other: 409
+          'storage_busy': 503, 'storage_unusable': 503,
+          owner_gitnest.INJECTED: 500}     # of a refusal outside the endpoint; any other: 409
 JSON = (('Content-Type', 'application/json'), ('Cache-Control', 'no-store'), ('X-Content-Type-Options', 'nosniff'))
 
 # --- rules --------------------------------------------------------------------

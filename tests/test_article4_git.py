@@ -118,8 +118,12 @@ class OneCommit(Ground):
     def test_the_owners_attributes_change_no_byte_of_what_was_reviewed(self):
         with open(os.path.join(self.path, 'info', 'attributes'), 'w') as file:
             file.write('* text eol=lf\n')
-        new = self.commit(self.base, [('dos.txt', 'a\r\nb\r\n'), ('.gitattributes', '* text\n')], 'p1')
-        self.assertEqual(self.repo.object(self.repo.entry(new, 'dos.txt')[1], 'blob'), b'a\r\nb\r\n')
+        plumbing = git_plumbing.Plumbing(self.path)
+        self.addCleanup(plumbing.close)
+        for repo in (self.repo, plumbing):
+            files = [('dos.txt', f'a\r\n{type(repo).__name__}\r\n'), ('.gitattributes', '* text\n')]
+            self.base = self.commit(self.base, files, type(repo).__name__, repo=repo)
+            self.assertEqual(self.repo.object(self.repo.entry(self.base, 'dos.txt')[1], 'blob'), files[0][1].encode())
 
     def test_a_path_through_a_link_a_submodule_or_a_file_is_refused_and_nothing_is_written(self):
         blob = git(self.path, 'hash-object', '-w', '--stdin', text='elsewhere')
@@ -261,7 +265,7 @@ class Locks(Ground):
         self.assertEqual(self.repo.head('main'), new)
         place = self.lock_file('refs/heads/main.lock')
         self.addCleanup(setattr, git_repo, 'RETRY_S', git_repo.RETRY_S)
-        git_repo.RETRY_S = 0.1
+        git_repo.RETRY_S = 0.4                            # git itself waits 0.1 s
         with self.assertRaises(GitError) as raised:
             self.commit(new, [('a', 'c')], 'p2')
         self.assertEqual((raised.exception.code, self.repo.head('main')), ('busy', new))
