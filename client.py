@@ -14,18 +14,19 @@ import runs_access
 import runs_hello
 import runs_notes
 import runs_proposals
+import runs_race
 import runs_setup
 import runs_signin
 
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
-    'scenario': runs_proposals.main,
+    'scenario': runs_proposals.main, 'race': runs_race.race_main, 'crash': runs_race.crash_main,
     'access': runs_access.main, 'hello': runs_hello.main, 'setup': runs_setup.main, 'notes': runs_notes.main,
     'connect': runs_signin.main_connect, 'call': runs_signin.main_call,
 }
 ALL: Sequence[str] = (                                   # the run without arguments, in the order of the articles
-    'notes', 'setup', 'hello', 'access',
+    'scenario', 'race', 'crash', 'notes', 'setup', 'hello', 'access',
 )
 
 # --- main ---------------------------------------------------------------------

@@ -48,9 +48,10 @@ def decide(state: State, person: str, arguments: dict) -> dict:
     def recheck(tx: Tx, row: Proposal) -> None:
         require_editor(tx, person, row.repository)
         access.still_allowed(tx, row.actor.partition(':')[2], row.tool, 'edit', Ref('repository', row.repository))
-    return proposals.decide(state.db, served(state, row.repository), proposal, f'person:{person}', arguments['decision'],
-                            state.now_us(), mode=state.config.mode, recheck=recheck, reason=arguments.get('reason', ''),
-                            after_git=crash if arguments.get('crash') and state.config.inject_crash else lambda: None)
+    crashes = arguments.get('crash') and state.config.inject_crash
+    return proposals.decide(state.db, served(state, row.repository), proposal, f'person:{person}',
+                            arguments['decision'], state.now_us(), mode=state.config.mode, recheck=recheck,
+                            reason=arguments.get('reason', ''), after_git=crash if crashes else lambda: None)
 
 
 def require_editor(tx: Tx, person: str, repository: str) -> None:

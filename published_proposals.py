@@ -90,8 +90,8 @@ ORDER = Table(4, 'Which is dearer', [
     Cell('stale before executed (approve)', 'CAS', 0.25, judged='ratio', high=1.0),
     Cell('stale before executed (approve)', 'naive', 0.16, judged='ratio', high=1.0)])
 
-# The article's list has eight names; less the marker's look-up that is seven, not the six of its text. Between the naive
-# mode's look and its write stand read-tree, hash-object, update-index, write-tree and commit-tree: five, not four.
+# The article's list has eight names; less the marker's look-up that is seven, not the six of its text. Between the
+# naive look and its write stand read-tree, hash-object, update-index, write-tree and commit-tree: five, not four.
 PROCESSES = Table(4, 'git processes an operation', [
     Cell('CAS, executed', 'processes', 8), Cell('CAS, refused as stale', 'processes', 2),
     Cell('CAS, already executed', 'processes', 0),

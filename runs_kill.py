@@ -1,8 +1,8 @@
 """runs_kill.py - the server really killed while the owner's click is under way, started again, clicked again.
 
-Article 4, "Cosa si rompe senza compare-and-swap?" tests one crash, injected at one place. Here SIGKILL comes at a random
-instant: every second time to the server alone, so that its git becomes an orphan, else to its git too. Table: what was
-lost, doubled, left locked or answered wrongly; all of it must be nothing.
+Article 4, "Cosa si rompe senza compare-and-swap?" tests one crash, injected at one place. Here SIGKILL comes at a
+random instant: every second time to the server alone, so that its git becomes an orphan, else to its git too. Table:
+what was lost, doubled, left locked or answered wrongly; all of it must be nothing.
 
     python3 client.py crash --kill 30
 
@@ -14,7 +14,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from typing import Dict, List
+from typing import Dict, List, Tuple
 
 import host_signin
 import published
@@ -78,7 +78,7 @@ def kill_once(data: str, path: str, seed_oid: str, number: int, after_s: float) 
         runs_stage.stop(process)
 
 
-def start(data: str, path: str, seed_oid: str) -> 'tuple[subprocess.Popen, Scene]':
+def start(data: str, path: str, seed_oid: str) -> Tuple[subprocess.Popen, Scene]:
     process = runs_stage.start(data, ('--repo', path))
     here = runs_stage.opened(data, process)
     return process, Scene(here, path, here.claude('osfoundry:read osfoundry:write'), seed_oid)

@@ -1,8 +1,8 @@
-"""runs_race.py - what breaks without compare-and-swap: two approvals at one instant, and a crash between git and database.
+"""runs_race.py - what breaks without compare-and-swap: two approvals at once, and a crash between git and database.
 
-Article 4, "Cosa si rompe senza compare-and-swap?": each trial over HTTP against a server of its own mode, every reported
-commit checked with git merge-base --is-ancestor. Tables: race; crash, then retry; and ours beyond the article: one pack,
-two server processes on one state, and an approval against an ordinary git push.
+Article 4, "Cosa si rompe senza compare-and-swap?": each trial over HTTP against a server of its own mode, every
+reported commit checked with git merge-base --is-ancestor. Tables: race; crash, then retry; and ours beyond the article:
+one pack, two server processes on one state, and an approval against an ordinary git push.
 
     python3 client.py race                100 trials a run, two runs a mode, as the article (2 min)
     python3 client.py crash               50 trials a run (1 min)
@@ -81,8 +81,8 @@ def against_push(one: Scene, trials: int, label: str) -> Counts:
             head = must(in_clone(git_dir, 'rev-parse', 'origin/main'))
             mine = must(in_clone(git_dir, 'commit-tree', head + '^{tree}', '-p', head, '-m', f'by hand {trial}'))
             proposal = one.propose('app.py', f'{trial}\n', f'{label}-{trial:06d}')['proposal_id']
-            (_, answer), pushed = at_once(lambda: one.decide(proposal),
-                                          lambda: in_clone(git_dir, 'push', '--quiet', 'origin', f'{mine}:refs/heads/main'))
+            push = ('push', '--quiet', 'origin', f'{mine}:refs/heads/main')
+            (_, answer), pushed = at_once(lambda: one.decide(proposal), lambda: in_clone(git_dir, *push))
             counts[article.LOST] += answer['status'] == 'executed' and not on_main(one.path, answer['commit'])
             counts[article.PUSHED] += pushed[0] == 0 and not on_main(one.path, mine)
     published.progress('')
@@ -117,7 +117,8 @@ def crash(one: Scene, trials: int, label: str) -> Counts:
         _, answer = one.decide(proposal)
         counts[article.REPLAYED] += answer['status'] == 'executed' and answer.get('replayed') is True
         counts[article.STALE] += answer['status'] == 'stale'
-        counts[article.DOUBLED] = max(counts[article.DOUBLED], int(git(one.path, 'rev-list', '--count', 'main')) - before)
+        more = int(git(one.path, 'rev-list', '--count', 'main')) - before
+        counts[article.DOUBLED] = max(counts[article.DOUBLED], more)
     published.progress('')
     return counts
 
@@ -126,6 +127,12 @@ def scaled(published_count: int, of: int, trials: int) -> Figure:
     """What must come out of another number of trials."""
     wanted = published_count * trials // of
     return Figure(None, wanted, wanted, None if trials == of else f'{trials} trials here')
+
+
+def narrowed(table: published.Table, rows: Sequence[str], trials: int) -> published.Table:
+    """The rows that were run; "of 100" only where it was 100."""
+    return table._replace(cells=[cell._replace(of=cell.of if cell.of == trials else None)
+                                 for cell in table.cells if cell.row in rows])
 
 
 # --- I/O ----------------------------------------------------------------------
@@ -140,8 +147,7 @@ def race_table(trials: int, runs: int) -> dict:
                 counts = race(one, one, trials, f'race-{run}')
             for column in (article.BOTH, article.LOST):
                 figures[row, column] = scaled(100 * (mode == article.NAIVE), 100, trials)._replace(here=counts[column])
-    cells = [cell._replace(of=cell.of and trials) for cell in article.RACE.cells if cell.row in rows]
-    return published.compare(article.RACE._replace(cells=cells), figures)
+    return published.compare(narrowed(article.RACE, rows, trials), figures)
 
 
 def race_more_table(trials: int) -> dict:
@@ -175,16 +181,16 @@ def crash_tables(trials: int, runs: int) -> List[dict]:
             for column in (article.REPLAYED, article.STALE):
                 figures[row, column] = scaled(50 * (column == wanted), 50, trials)._replace(here=counts[column])
             more[row, article.DOUBLED] = counts[article.DOUBLED]
-    table, beyond = [one._replace(cells=[cell._replace(of=cell.of and trials) for cell in one.cells if cell.row in rows])
-                     for one in (article.CRASH, article.CRASH_MORE)]
-    return [published.compare(table, figures), published.compare(beyond, more)]
+    return [published.compare(narrowed(article.CRASH, rows, trials), figures),
+            published.compare(narrowed(article.CRASH_MORE, rows, trials), more)]
 
 
 # --- main ---------------------------------------------------------------------
 
 def options_of(name: str, description: str, trials: int, argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=f'client.py {name}', allow_abbrev=False, description=description)
-    parser.add_argument('--trials', type=int, default=trials, metavar='N', help='a run; default %(default)s, the article\'s')
+    parser.add_argument('--trials', type=int, default=trials, metavar='N',
+                        help='a run; default %(default)s, as the article')
     parser.add_argument('--runs', type=int, default=RUNS, choices=(1, 2), help='a mode; default %(default)s')
     parser.add_argument('--json', action='store_true', help='the tables for programs')
     if name == 'race':
@@ -207,7 +213,7 @@ def race_main(argv: Sequence[str]) -> int:
 
 
 def crash_main(argv: Sequence[str]) -> int:
-    options = options_of('crash', 'Article 4: a crash after git and before the database, then a retry.', CRASH_TRIALS, argv)
+    options = options_of('crash', 'Article 4: a crash between git and the database, then a retry.', CRASH_TRIALS, argv)
     tables = crash_tables(options.trials, options.runs)
     if options.kill > 0:
         tables.append(runs_kill.table(options.kill))

@@ -74,14 +74,29 @@ def stage(seed: Callable[[Tx], None], flags: Sequence[str] = ()) -> Iterator[Sta
     try:
         plant(folder, seed)
         process = start(folder, flags)
-        base_url = read_base_url(process)
-        with open(os.path.join(folder, owner.TOKEN_FILE), encoding='ascii') as file:
-            token = file.read().strip()
-        yield Stage(folder, base_url, base_url + server.mcp.ENDPOINT, token)
+        yield opened(folder, process)
     finally:
         if process is not None:
             stop(process)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def second_server(here: Stage, flags: Sequence[str] = ()) -> Iterator[Stage]:
+    """Another server process on the same state."""
+    process = start(here.folder, flags)
+    try:
+        yield opened(here.folder, process)
+    finally:
+        stop(process)
+
+
+def opened(folder: str, process: subprocess.Popen) -> Stage:
+    """The stage of a server that was started on `folder`, as soon as it answers."""
+    base_url = read_base_url(process)
+    with open(os.path.join(folder, owner.TOKEN_FILE), encoding='ascii') as file:
+        token = file.read().strip()
+    return Stage(folder, base_url, base_url + server.mcp.ENDPOINT, token)
 
 
 def plant(folder: str, seed: Callable[[Tx], None]) -> None:
