@@ -73,6 +73,7 @@ SCOPES = ('osfoundry:read', 'osfoundry:write', 'osfoundry:run', 'osfoundry:model
 ASSISTANTS = ('claude', 'chatgpt', 'other')
 NEEDS = {'view': workspaces.VIEWER, 'edit': workspaces.EDITOR, 'run': workspaces.EDITOR}      # the approver's role
 TOKEN_BYTES = 32
+INVITED_AS = {'channel': 'member', 'session': 'runner'}
 LISTED = 100                              # resources an answer lists; a search narrows them
 
 # The approver's role (of c) on the item (p): the nearest one, and none at all for whoever has left the workspace.
@@ -368,7 +369,9 @@ def remove_from_project(tx: Tx, connection: str, project: str) -> None:
 
 
 def invite(tx: Tx, connection: str, ref: Ref, role: str = 'member') -> None:
-    """Open one Message channel ('member') or one session ('runner') to a connection."""
+    """Open one Message channel ('member') or one session ('runner') to a connection; nothing else opens by name."""
+    if INVITED_AS.get(ref.kind) != role:
+        raise invalid('role', ', '.join(f'{role} for a {kind}' for kind, role in INVITED_AS.items()))
     known = connection_row(tx, connection)
     if known['status'] != 'active':
         raise Refusal('connection_' + known['status'], 'only an active connection is invited')
@@ -397,6 +400,10 @@ def revoke(tx: Tx, connection: str) -> None:
     tx.execute("UPDATE connections SET status = 'revoked' WHERE connection = ?", (connection,))
     tx.execute('DELETE FROM project_members WHERE connection = ?', (connection,))
     tx.execute('DELETE FROM invitations WHERE connection = ?', (connection,))
+
+
+def holds(tx: Tx, project: str, kind: str) -> bool:
+    return tx.execute('SELECT 1 FROM places WHERE project = ? AND kind = ?', (project, kind)).fetchone() is not None
 
 
 def is_placed(tx: Tx, ref: Ref) -> bool:

@@ -8,11 +8,14 @@ Not here: what a tool is and how it is called (tools.py).
 """
 from typing import Dict, List
 
+import tools_channels
 import tools_gitnest
 import tools_kb
 import tools_notes
 import tools_project
+import tools_records
 import tools_rooms
+import tools_sessions
 from tools import Tool
 
 # --- data ---------------------------------------------------------------------
@@ -22,7 +25,10 @@ TOOLS: List[Tool] = [
     *tools_kb.TOOLS,
     *tools_notes.TOOLS,
     *tools_gitnest.TOOLS,
+    *tools_records.TOOLS,
     *tools_rooms.TOOLS,
+    *tools_channels.TOOLS,
+    *tools_sessions.TOOLS,
 ]
 
 # --- rules --------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Callable, Dict, Sequence
 import runs_access
 import runs_hello
 import runs_notes
+import runs_project
 import runs_proposals
 import runs_race
 import runs_setup
@@ -22,11 +23,12 @@ import runs_signin
 
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'scenario': runs_proposals.main, 'race': runs_race.race_main, 'crash': runs_race.crash_main,
-    'access': runs_access.main, 'hello': runs_hello.main, 'setup': runs_setup.main, 'notes': runs_notes.main,
+    'notes': runs_notes.main, 'setup': runs_setup.main, 'project': runs_project.main,
+    'hello': runs_hello.main, 'access': runs_access.main,
     'connect': runs_signin.main_connect, 'call': runs_signin.main_call,
 }
 ALL: Sequence[str] = (                                   # the run without arguments, in the order of the articles
-    'scenario', 'race', 'crash', 'notes', 'setup', 'hello', 'access',
+    'scenario', 'race', 'crash', 'notes', 'setup', 'project', 'hello', 'access',
 )
 
 # --- main ---------------------------------------------------------------------

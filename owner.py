@@ -18,9 +18,12 @@ import re
 import secrets
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
+import owner_channels
 import owner_gitnest
 import owner_notes
 import owner_project
+import owner_records
+import owner_sessions
 import owner_verbs
 import workspace as workspaces
 from tools import State
@@ -60,7 +63,8 @@ LINK_TTL_S, SESSION_TTL_S = 3600, 12 * 3600
 TOKEN_FILE, LINK_FILE = 'owner-token', 'owner-link'
 # A click has one name, on the page and for the scripted owner.
 VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
-    **owner_verbs.VERBS, **owner_notes.VERBS, **owner_project.VERBS, **owner_gitnest.VERBS}
+    **owner_verbs.VERBS, **owner_notes.VERBS, **owner_project.VERBS, **owner_records.VERBS, **owner_channels.VERBS,
+    **owner_sessions.VERBS, **owner_gitnest.VERBS}
 SECRET = re.compile('[A-Za-z0-9_-]{16,64}')
 JSON_HEADERS = (('Content-Type', 'application/json'), ('Cache-Control', 'no-store'))
 

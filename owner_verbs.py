@@ -11,9 +11,14 @@ from typing import Any, Callable, Dict, List
 
 import access
 import activity
+import channel_store
 import workspace as workspaces
 from tools import State
 from versioned import Ref, Refusal, Tx, invalid, stamp_text
+
+# --- data ---------------------------------------------------------------------
+
+STAYS = ('project', 'channel')            # moving one would open or close it to everybody in a project
 
 # --- rules --------------------------------------------------------------------
 
@@ -89,6 +94,8 @@ def remove_from_project(state: State, person: str, arguments: dict) -> dict:
 def invite(state: State, person: str, arguments: dict) -> dict:
     with state.db.write() as tx:
         connection = own_connection(tx, person, arguments)['connection']
+        if arguments.get('kind') == 'channel':
+            channel_store.require_inviter(tx, field(arguments, 'id'), person)
         access.invite(tx, connection, item(arguments), field(arguments, 'role', 'member'))
     return {'connection': connection, 'kind': arguments['kind'], 'id': arguments['id']}
 
@@ -140,6 +147,8 @@ def revoke(state: State, person: str, arguments: dict) -> dict:
 def move_item(state: State, person: str, arguments: dict) -> dict:
     """Into another project of the same workspace; no project at all when `project` is null."""
     ref, project = item(arguments), arguments.get('project')
+    if ref.kind in STAYS:
+        raise invalid('kind', 'of an item that can be moved: a project and its channel stay, a channel opens by Invite')
     with state.db.write() as tx:
         workspace = own_workspace(tx, person, arguments)
         workspaces.require_role(tx, person, workspace, workspaces.EDITOR)

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from urllib.parse import urlsplit
 
 import access
+import channel_store
 import host
 import kb_store
 import note_store
@@ -45,6 +46,7 @@ def seed(tx: Tx) -> None:
                              ('record_channel', 'pages', 'Pages'), ('room', 'launch-room', 'Launch room'),
                              ('repository', 'site', 'Site'), ('channel', 'launch-talk', 'Launch Q3')):
         access.place(tx, Ref(kind, item), WORKSPACE, PROJECT, False, name)
+    channel_store.create_channel(tx, CHANNEL.id, 'backend', OWNER)
     access.place(tx, CHANNEL, WORKSPACE, None, False, 'backend')
 
 
