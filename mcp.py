@@ -214,10 +214,11 @@ def check_message(message: dict) -> Tuple[Optional[str], dict]:
 
 def choose_era(method: str, params: dict, headers: Dict[str, str]) -> Era:
     """A request says by its version header, or by its _meta, in which era it is to be read."""
-    if method == 'initialize':                             # negotiates, so whatever the header says is beside the point
-        return LEGACY
     version, meta = headers.get('mcp-protocol-version'), params.get('_meta')
-    if version in MODERN_VERSIONS or (isinstance(meta, dict) and VERSION_KEY in meta):
+    modern_body = isinstance(meta, dict) and VERSION_KEY in meta
+    if method == 'initialize' and not modern_body:         # it negotiates: whatever the header says is beside the point
+        return LEGACY
+    if version in MODERN_VERSIONS or modern_body:
         check_modern(method, params, headers)
         return MODERN
     if version is None or version in LEGACY_VERSIONS or version == HEADERLESS:
@@ -236,12 +237,10 @@ def check_modern(method: str, params: dict, headers: Dict[str, str]) -> None:
         expected['Mcp-Name'] = params.get(NAMED_BY[method])
     for header, value in expected.items():
         sent = headers.get(header.lower())
-        if header == 'Mcp-Name':
-            sent = unwrapped(sent)
-        if sent is None or sent != value:
+        if (unwrapped(sent) if header == 'Mcp-Name' else sent) != value:
             raise ProtocolError(HEADER_MISMATCH, f'Header mismatch: {header} must say what the body says', 400)
-    if not isinstance(meta[CAPABILITIES_KEY], dict):
-        raise ProtocolError(INVALID_PARAMS, f'params._meta[{CAPABILITIES_KEY!r}] must be an object', 400)
+    if not isinstance(meta[VERSION_KEY], str) or not isinstance(meta[CAPABILITIES_KEY], dict):
+        raise ProtocolError(INVALID_PARAMS, 'params._meta must hold the version as a string, capabilities as an object', 400)
     if meta[VERSION_KEY] not in MODERN_VERSIONS:
         raise unsupported(meta[VERSION_KEY])
 

@@ -12,6 +12,7 @@ from tests import access_world
 from tests.wire_world import Process, Talk, message, raw, rpc
 
 import access
+import mcp
 import server
 
 # What a server may say to a stranger. A 500 is a fault of ours, whatever was sent.
@@ -29,7 +30,7 @@ class Nasty:
         self.rng, self.token, self.names = rng, token, names
         self.kinds = [self.cut, self.folded, self.doubled, self.pipelined, self.oversized, self.body_longer, self.body_shorter,
                       self.bad_text, self.brackets, self.numbers, self.duplicates, self.any_json, self.any_call, self.odd_framing,
-                      self.garbage, self.flipped, self.odd_address]
+                      self.garbage, self.flipped, self.odd_address, self.odd_era]
 
     def one(self):
         return self.rng.choice(self.kinds)()
@@ -116,6 +117,19 @@ class Nasty:
                                   'Content-Length: -1', 'Content-Length: 1_0', 'Content-Length: 0x1', 'Content-Length: 1, 1', 'Content-Length:',
                                   'Content-Length: 0\r\nExpect: x'))]
         return raw(body=b'', headers=lines, length=False), {400, 411, 417}, False
+
+    def odd_era(self):
+        """Half a modern request: some of its headers, some of its _meta, some of it wrong."""
+        meta = {mcp.VERSION_KEY: self.rng.choice(('2026-07-28', '2025-11-25', self.value(0))),
+                mcp.CAPABILITIES_KEY: self.rng.choice(({}, self.value(1))), self.rng.choice(TEXTS): self.value(1)}
+        for name in self.rng.sample(sorted(meta), self.rng.randrange(3)):
+            del meta[name]
+        method = self.rng.choice(('tools/list', 'tools/call', 'server/discover', 'initialize', 'ping'))
+        lines = [f'MCP-Protocol-Version: {self.rng.choice(("2026-07-28", "2025-11-25", "1999-01-01", "x" * 3000))}',
+                 f'Mcp-Method: {self.rng.choice((method, "tools/list"))}', f'Mcp-Name: {self.rng.choice((self.names[0], "=?base64?x?=", "=?base64?//8=?="))}']
+        params = {'name': self.rng.choice((self.names[0], self.value(0))), 'arguments': {}, '_meta': self.rng.choice((meta, meta, self.value(1)))}
+        body = message(method, params, self.rng.choice((1, None)))
+        return rpc(body, *self.rng.sample(lines, self.rng.randrange(4)), token=self.token), {200, 202, 400, 404}, False
 
     def garbage(self):
         return bytes(self.rng.randrange(256) for _ in range(self.rng.randrange(1, 300))), {400}, True
