@@ -22,7 +22,7 @@ from typing import Dict, List, Optional, Sequence
 
 import codex_cases
 import published
-import published_codex as figures
+import published_codex
 import wrap
 import wrap_command
 
@@ -67,7 +67,7 @@ def rows_table() -> dict:
                      else event.kind + (', about the sign-in' if event.auth else ''))
     nothing = [wrap.parse_codex_line(line) for line in NOTHING] == [None] * len(NOTHING)
     told['an unknown event, an unknown item, no JSON'] = 'nothing' if nothing else 'something'
-    return published.compare(figures.ROWS, {(row, 'becomes'): text for row, text in told.items()})
+    return published.compare(published_codex.ROWS, {(row, 'becomes'): text for row, text in told.items()})
 
 
 def error_of(answer: wrap.Answer) -> str:
@@ -99,7 +99,7 @@ def times_table(events: List[wrap.Answer], files: List[wrap.Answer]) -> dict:
     seen['from the first item to the answer', 'events'] = span(events, 'first_item', 'answer')
     seen['from the answer to the exit', 'events'] = span(events, 'answer', 'exit')
     seen['how much later the file has the answer', 'file'] = answer_s - medians['answer available']
-    return published.compare(of_runs(figures.TIMES, len(events)), seen)
+    return published.compare(of_runs(published_codex.TIMES, len(events)), seen)
 
 
 def of_runs(table: published.Table, runs: int) -> published.Table:
@@ -134,16 +134,17 @@ def time_both(runs: int) -> dict:
 
 def fail_both() -> dict:
     seen: Dict[published.Place, object] = {}
-    rows = {'crash before an answer': 'crash', 'sign-in (turn.failed 401)': 'auth', 'killed after the message': 'killed',
-            'hangs past 3 s': 'hang'}
+    rows = {'crash before an answer': 'crash', 'sign-in (turn.failed 401)': 'auth',
+            'killed after the message': 'killed', 'hangs past 3 s': 'hang'}
     for row, mode in rows.items():
         published.progress(f'failures: {row}')
         events = wrap.run_events(ARGV, DEADLINE_S, environment(mode))
         file = wrap.run_file(ARGV, DEADLINE_S, environment(mode))
-        seen.update({(row, 'exit'): events.exit_status, (row, 'events'): error_of(events), (row, 'file'): error_of(file)})
+        seen[row, 'exit'] = events.exit_status
+        seen[row, 'events'], seen[row, 'file'] = error_of(events), error_of(file)
         if mode in ('crash', 'hang'):
             seen[row, 'events, after'], seen[row, 'file, after'] = events.timings['exit'], file.timings['exit']
-    return published.compare(figures.FAILURES, seen)
+    return published.compare(published_codex.FAILURES, seen)
 
 
 def kill_both(folder: str) -> dict:
@@ -156,7 +157,7 @@ def kill_both(folder: str) -> dict:
         seen[row, "the tool's process"] = 'still running' if alive else 'gone'
     row = 'ours, a tool in a session of its own'
     seen[row, "the tool's process"] = after_deadline('hang_session', os.path.join(folder, 'o'), True)
-    return published.compare(figures.KILLS, seen)
+    return published.compare(published_codex.KILLS, seen)
 
 
 def after_deadline(mode: str, pids: str, group: bool) -> int:
@@ -173,7 +174,7 @@ def drain_both() -> dict:
     published.progress('stderr: drained, and not')
     drained = wrap.run_events(ARGV, STDERR_DEADLINE_S, environment('trace'))
     late = wrap.run_events(ARGV, STDERR_DEADLINE_S, environment('trace'), drain_stderr=False)
-    return published.compare(figures.STDERR, {
+    return published.compare(published_codex.STDERR, {
         ('what a pipe holds', 'bytes'): pipe_bytes(),
         ('drained beside stdout', 'answer after'): drained.timings['answer'] or drained.timings['exit'],
         ('read after stdout closes', 'result'): late.error or 'an answer'})
@@ -189,11 +190,11 @@ def pipe_bytes() -> int:
 
 def limits_table(folder: str) -> dict:
     seen = os.path.join(folder, 'seen')
-    names = [cell.published for cell in figures.LIMITS.cells if cell.column == 'names'][0].split(', ')
+    names = [cell.published for cell in published_codex.LIMITS.cells if cell.column == 'names'][0].split(', ')
     wrap.run_events(ARGV, 60, environment('quick', FAKE_CODEX_SEEN=seen, **dict.fromkeys(names, 'x')))
     with open(seen, encoding='utf-8') as file:
         there = json.load(file)['env']
-    return published.compare(figures.LIMITS, {
+    return published.compare(published_codex.LIMITS, {
         ('timeout of an autonomous run', 'seconds'): wrap_command.AUTONOMOUS_TIMEOUT_S,
         ('timeout of anything else', 'seconds'): wrap_command.TIMEOUT_S,
         ('tail of stderr that is kept', 'bytes'): len(trace_tail().encode()),
@@ -216,7 +217,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     if args.runs < 1:
         parser.error('--runs: at least 1')
     with tempfile.TemporaryDirectory(prefix='bench-') as folder:
-        tables = [rows_table(), time_both(args.runs), fail_both(), kill_both(folder), drain_both(), limits_table(folder)]
+        tables = [rows_table(), time_both(args.runs), fail_both(), kill_both(folder), drain_both(),
+                  limits_table(folder)]
     published.progress('')
     return published.report('bench.py codex', tables, args.json)
 

@@ -23,7 +23,7 @@ import time
 from typing import Callable, Dict, Iterator, List, Optional, Sequence
 
 import published
-import published_codex as figures
+import published_codex
 import wrap
 import wrap_kill
 import wrap_stream
@@ -55,7 +55,7 @@ def turns(rng: random.Random) -> Iterator[bytes]:
         output = ''.join(f'{line + n:4d}    value = round(total / count, {n % 7})  # of module {module}\n'
                          for n in range(READ_LINES))
         call = {'type': 'command_execution', 'command': command}
-        path = f'/home/dev/project/src/module_{module}.py'
+        path = f'/project/src/module_{module}.py'
         yield b''.join((
             event('item.completed', number, type='reasoning', text='**Looking at the failing test**\n\nThe assertion '
                   'compares two floats; how is the value rounded before it is stored?'),
@@ -217,7 +217,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     with tempfile.TemporaryDirectory(prefix='bench-') as folder:
         seen = measure(folder)
     published.progress('')
-    return published.report('bench.py wrap', [published.compare(figures.COSTS, seen)], args.json)
+    return published.report('bench.py wrap', [published.compare(published_codex.COSTS, seen)], args.json)
 
 
 if __name__ == '__main__':

@@ -17,7 +17,7 @@ GRACE_S = 2.5                    # how much later than its deadline a wrapper ma
 
 
 class Case(NamedTuple):
-    """`mode` of the stand-in, and what is right. A partial is right as an answer and as an error, if its text is kept."""
+    """`mode` of the stand-in, and what is right. A partial may be told as an error, if its text is kept."""
     mode: str
     what: str
     status: str = 'answered'
