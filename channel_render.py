@@ -248,7 +248,7 @@ def remembers(supervised: bool, resident: bool, exact_saved_session: bool = Fals
 def mention_context(fetch: Fetch, answering: str, thread_root_id: Optional[str],
                     watermark: Optional[Watermark] = None) -> Shown:
     """The channel's part of a mention: the last 30 rows, at most 12 of them shown."""
-    return render(channel_rows(fetch, thread_root_id, WINDOW_ROWS), answering, watermark)
+    return render(channel_rows(fetch, thread_root_id, WINDOW_ROWS), answering, watermark, SHOWN_ROWS)
 
 
 def payload(mention: Mention) -> str:

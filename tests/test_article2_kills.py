@@ -21,7 +21,8 @@ ONE_TURN = """
 import os, signal, sys
 sys.path.insert(0, {top!r})
 import channel_render, watermarks
-from tests.test_article2_kills import CHANNEL, KEY
+CHANNEL = [channel_render.Row(f'm{{at:03}}', 'user', 'aiko', f'text {{at}}', at) for at in range(60)]
+KEY = watermarks.Key('s1', 'ch-backend', None)
 folder, end, kill_at = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 lines = 0
 def count(frame, event, argument):
@@ -49,8 +50,8 @@ MANY_COMMITS = """
 import sys
 sys.path.insert(0, {top!r})
 import channel_render, watermarks
-from tests.test_article2_kills import KEY
 from channel_render import Row
+KEY = watermarks.Key('s1', 'ch-backend', None)
 folder, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 marks = watermarks.open_marks(folder)
 sys.stdin.readline()
@@ -78,8 +79,17 @@ class Kills(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def turn(self, end, kill_at):
-        """(rows that reached the agent, whether the run ended)."""
+    def turn(self, end):
+        """The rows that one whole turn shows, after a restart."""
+        marks = watermarks.open_marks(self.folder)
+        shown = channel_render.render(CHANNEL[max(0, end - 30):end], CHANNEL[end - 1].id,
+                                      watermarks.watermark_for(marks, KEY, 'n1'))
+        watermarks.stage(marks, 'run', KEY, 'n1', shown)
+        self.assertTrue(watermarks.commit(marks, 'run'))
+        return [row.id for row in shown.rows]
+
+    def killed_turn(self, end, kill_at):
+        """(rows that reached the agent, whether the run ended), in a process of its own."""
         process = run(ONE_TURN, self.folder, end, kill_at)
         out = process.communicate()[0].split('\n')
         self.assertIn(process.returncode, (0, -signal.SIGKILL))
@@ -90,21 +100,20 @@ class Kills(unittest.TestCase):
         while not ended:
             with self.subTest(step=step):
                 self.folder = os.path.join(self.folder, str(step))
-                first, _ = self.turn(10, 0)
-                second, ended = self.turn(15, step)
+                self.turn(10)
+                second, ended = self.killed_turn(15, step)
                 killed += not ended
                 said = []
                 marks = watermarks.open_marks(self.folder, said.append)
                 watermark = watermarks.watermark_for(marks, KEY, 'n1')
                 self.assertEqual(said, [], 'a killed writer left a torn record')
-                third, completed = self.turn(15, 0)
-                self.assertTrue(completed)
+                third = self.turn(15)
                 self.assertEqual(second, [row.id for row in CHANNEL[9:14]])
                 if 'm013' in watermark.ids:                 # the commit had happened: nothing again
                     self.assertEqual(third, [])
                 else:                                       # it had not: all of it again
                     self.assertEqual((third, ended), (second, False))
-                self.assertEqual(self.turn(17, 0)[0], ['m014', 'm015'])
+                self.assertEqual(self.turn(17), ['m014', 'm015'])
             step += self.EVERY
         self.assertGreater(killed, 30 / self.EVERY)
 
