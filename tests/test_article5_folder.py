@@ -114,7 +114,15 @@ class Loading(Folder):
         skipped = dict(self.load().skipped)
         self.assertEqual({os.path.basename(path) for path in skipped}, {
             'link.md', 'tree', 'pipe.md', 'latin.md', 'nul.md', 'large.md', 'wide.csv', 'two\nlines.md', 'loose.txt'})
+        self.assertEqual({reason for path, reason in skipped.items() if os.path.basename(path) in ('link.md', 'tree')},
+                         {'a link'})
         self.assertEqual(set(self.tabs_of(self.notes()['Note'])), {'good'})
+
+    def test_a_file_that_becomes_a_link_after_it_was_listed_is_not_followed(self):
+        target, link = self.write('Note/a.md', 'outside'), os.path.join(self.folder, 'Note', 'b.md')
+        os.symlink(target, link)
+        with self.assertRaises(OSError):
+            note_folder.read_regular(link, 100)
 
     def test_two_names_that_look_alike_are_two_notes_with_ids_that_stay(self):
         for name in ('Q3 launch', 'q3-launch', '京都', '東京', 'x' * 100):

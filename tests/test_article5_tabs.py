@@ -7,6 +7,7 @@ import note_store
 import note_tabs
 from tests import test_article5
 from tests.test_article5 import OWNERS, Q3
+from versioned import Refusal
 
 # Markup, scripts, marks that turn or hide text, all kinds of ends of line, composed and decomposed letters.
 NASTY = ('<script>alert(1)</script><!-- --> &amp; <b>', "'; DROP TABLE notes; --",
@@ -103,6 +104,49 @@ class Ranges(Sheet):
         read = self.ok('read_note_tab', note_id=Q3.id, tab_id=self.tabs['Owners'])
         self.assertEqual((read['row_count'], read['col_count']), (12, 4))
         self.assertNotIn('values', read)
+
+
+class TheStoreAlone(Sheet):
+    """The schemas stop most of this before; whoever calls the store without them meets the same limits."""
+
+    def refuses(self, field, work, actor, arguments):
+        with self.state.db.write() as tx:
+            before = self.everything()
+            with self.assertRaises(Refusal) as caught:
+                work(tx, actor, arguments, 1)
+            self.assertEqual((caught.exception.code, caught.exception.data['field']), ('invalid_argument', field))
+        self.assertEqual(self.everything(), before)
+
+    def test_its_limits_do_not_lean_on_the_schemas(self):
+        self.refuses('row_count', note_store.read_sheet_range, 'a', self.read(0, 0, 101, 1))
+        self.refuses('col_count', note_store.read_sheet_range, 'a', self.read(0, 0, 1, 101))
+        for cell in (float('nan'), float('inf'), 2 ** 63, [1], 'x' * (note_tabs.CELL_CHARS + 1), '\x00'):
+            self.refuses('values', note_store.edit_note_tab, 'a', self.put(0, 0, [[cell]]))
+        deck = {'note_id': Q3.id, 'tab_type': 'markdown', 'label': 'x', 'text': 'x', 'expected_version': self.version(),
+                'idempotency_key': self.key()}
+        self.refuses('tab_type', note_store.create_note_tab, 'a', deck)
+        sheet = {**deck, 'tab_type': 'sheet'}
+        self.refuses('slides', note_store.create_note_tab, 'a', {**sheet, 'slides': [{'title': 'a'}]})
+        self.refuses('label', note_store.create_note_tab, 'a', {**sheet, 'label': 'two\nlines'})
+
+    def test_a_note_has_room_for_so_many_tabs_and_sources(self):
+        for name in ('TABS_A_NOTE', 'SOURCES_A_NOTE'):
+            self.addCleanup(setattr, note_store, name, getattr(note_store, name))
+        note_store.TABS_A_NOTE, note_store.SOURCES_A_NOTE = len(self.tabs), 0
+        for work, more in ((note_store.create_note_tab, {'tab_type': 'sheet', 'label': 'x'}),
+                           (note_store.add_note_source, {'url': 'https://example.org/'})):
+            self.refuses('note_id', work, 'a', {'note_id': Q3.id, 'expected_version': self.version(),
+                                                'idempotency_key': self.key(), **more})
+
+    def test_an_empty_cell_takes_no_room(self):
+        def stored():
+            with self.state.db.read() as tx:
+                return tx.execute('SELECT cells FROM note_cells WHERE tab_id = ?',
+                                  (self.tabs['Owners archive'],)).fetchall()
+        self.ok('edit_note_tab', **self.put(5, 48, [[None, 'a', 'b', None]]))
+        self.assertEqual(sorted(stored()), [('["b"]',), ('[' + 'null,' * 49 + '"a"]',)])
+        self.ok('edit_note_tab', **self.put(5, 49, [[None, None]]))
+        self.assertEqual(stored(), [])
 
 
 class Costs(Sheet):
