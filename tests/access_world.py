@@ -101,7 +101,7 @@ def build_workspace(tx):
         access.place(tx, Ref('note', f'note-{letter}1'), 'acme', project, False, title)
 
 
-def connect(tx):
+def connect(tx, approver=APPROVER):
     connection = access.add_assistant(tx, 'acme', OWNER, 'claude', 'Claude research', 1)
-    access.attach(tx, connection, 'acme', APPROVER)
+    access.attach(tx, connection, 'acme', approver)
     return connection
