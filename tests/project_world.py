@@ -17,20 +17,21 @@ import workspace
 from record_store import Field
 from versioned import Ref
 
+REPOSITORY = Ref('repository', 'repo-a')
 ITEMS = (Ref('note', 'note-a1'), Ref('knowledge_base', 'kb-a'), Ref('record_channel', 'pages'), Ref('room', 'room-a'),
-         Ref('channel', 'talk-a'), Ref('session', 'graph-a'), Ref('session', 'agent-a'), Ref('repository', 'repo-a'))
+         Ref('channel', 'talk-a'), Ref('session', 'graph-a'), Ref('session', 'agent-a'), REPOSITORY)
 INVITED = Ref('channel', 'backend')       # an ordinary channel: in no project
 STAMP = '2026-11-08T09:30:00.000042Z'
 PATTERNS = {'^([0-9a-f]{40}|[0-9a-f]{64})$': '0' * 40, rooms.NAME: 'countdown', rooms.PATH: 'index.html'}
 
 
 class ProjectWorld(World):
-    def build(self):
+    def build(self, repository=False):
         super().build()
-        os.makedirs(os.path.join(self.folder, 'data'), mode=0o700)
-        repositories.create(self.state, os.path.join(self.folder, 'data'), 'repo-a', 'pack', 'acme')
         self.click(fill)
-        self.click(access.move, Ref('repository', 'repo-a'), 'project-a')
+        if repository:                    # git makes it, which takes its time
+            repositories.create(self.state, os.path.join(self.folder, 'data'), 'repo-a', 'pack', 'acme')
+            self.click(access.move, REPOSITORY, 'project-a')
         for kind, item in (('session', 'graph-a'), ('session', 'agent-a')):
             self.click(access.invite, self.connection, Ref(kind, item), 'runner')
         self.click(access.invite, self.connection, INVITED)
@@ -45,13 +46,16 @@ class ProjectWorld(World):
     def make_ids(self):
         """The arguments that name something: what exists here under each name."""
         tabs = self.call('list_note_tabs', note_id='note-a1')['structuredContent']['tabs']
-        proposal = self.call('propose_file_import', repository_id='repo-a', branch='main', message='m',
-                             files=[{'path': 'a.txt', 'content': 'a'}], idempotency_key=self.key())['structuredContent']
-        return {'note_id': 'note-a1', 'tab_id': tabs[0]['tab_id'], 'knowledge_base_id': 'kb-a', 'article_id': 'refunds',
+        ids = {'note_id': 'note-a1', 'tab_id': tabs[0]['tab_id'], 'knowledge_base_id': 'kb-a', 'article_id': 'refunds',
                 'record_channel_id': 'pages', 'item_id': 'rec-000001', 'room_id': 'room-a', 'channel_id': 'talk-a',
-                'repository_id': 'repo-a', 'proposal_id': proposal['proposal_id'], 'project_id': 'project-a',
+                'repository_id': 'repo-a', 'project_id': 'project-a',
                 'session_id': 'graph-a', 'run_id': 'run-0', 'work_id': 'work-0', 'resource_id': 'kb-a',
                 'resource_type': 'knowledge_base', 'branch': 'main', 'url': 'https://example.com/'}
+        if 'repo-a' in self.state.repositories:
+            proposed = self.call('propose_file_import', repository_id='repo-a', branch='main', message='m',
+                                 files=[{'path': 'a.txt', 'content': 'a'}], idempotency_key=self.key())
+            ids['proposal_id'] = proposed['structuredContent']['proposal_id']
+        return ids
 
     def arguments(self, tool):
         """A call of `tool` that its schema accepts, on project A's items; a project is named where one can be."""
@@ -92,7 +96,7 @@ def fill(tx):
     for kind in ('graph', 'agent'):
         session_store.create_session(tx, f'{kind}-a', f'{kind} A', kind, OWNER)
     for ref in ITEMS:
-        if not access.is_placed(tx, ref):
+        if ref is not REPOSITORY and not access.is_placed(tx, ref):
             access.place(tx, ref, 'acme', 'project-a', False, f'{ref.kind} {ref.id}')
     access.place(tx, INVITED, 'acme', None, False, 'Backend')
     workspace.set_role(tx, APPROVER, Ref('workspace', 'acme'), 'editor')

@@ -57,7 +57,7 @@ class Load:
 class EveryToolEveryReason(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.world = ProjectWorld().build()
+        cls.world = ProjectWorld().build(repository=True)
         cls.click = cls.world.click
         cls.calls = {name: cls.world.arguments(tool) for name, tool in TOOLS.items()}
 
