@@ -84,8 +84,9 @@ CREATE TABLE IF NOT EXISTS note_drafts (
 CREATE INDEX IF NOT EXISTS note_drafts_by_person ON note_drafts (actor, note_id, kept_us);
 """ + note_tabs.SCHEMA
 
-TABS_A_NOTE = 5_000
-SOURCES_A_NOTE = 1_000
+# What the content of a new tab is checked and written as; that of the other content tabs as replace_tab_data.
+FILLS = {'note': 'replace_text', 'markdown': 'replace_text', 'slides': 'slides_add_outline', 'sheet': 'sheet_set_range'}
+TABS_A_NOTE, SOURCES_A_NOTE = 5_000, 1_000
 URL_CHARS = 2_000
 # Whole and printable: a space, a quote, a backslash or a control character could end the link wherever it is shown.
 WEB_URL = re.compile(r'https?://[^\s\x00-\x20\x7f-\x9f<>"\\^`{|}'
@@ -109,9 +110,8 @@ def list_note_tabs(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
 
 def read_note_tab(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     tab = find_tab(tx, arguments['note_id'], arguments['tab_id'])
-    version = note_head(tx, tab.note_id)[1]
     return {'note_id': tab.note_id, 'tab_id': tab.tab_id, 'tab_type': tab.tab_type, 'label': tab.label,
-            'version': versioned.stamp_text(version), **note_tabs.read_content(tx, tab)}
+            'version': versioned.stamp_text(tab.version), **note_tabs.read_content(tx, tab)}
 
 
 def read_sheet_range(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
@@ -121,8 +121,7 @@ def read_sheet_range(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
         raise versioned.invalid('tab_id', f'that of a sheet: this tab is of the kind {tab.tab_type}')
     corner, size = (arguments['start_row'], arguments['start_col']), (arguments['row_count'], arguments['col_count'])
     note_tabs.require_range(*corner, *size, ('row_count', 'col_count'))
-    version = note_head(tx, tab.note_id)[1]
-    return {'note_id': tab.note_id, 'tab_id': tab.tab_id, 'version': versioned.stamp_text(version),
+    return {'note_id': tab.note_id, 'tab_id': tab.tab_id, 'version': versioned.stamp_text(tab.version),
             'start_row': corner[0], 'start_col': corner[1], 'row_count': size[0], 'col_count': size[1],
             'values': note_tabs.read_cells(tx, tab.tab_id, *corner, *size)}
 
@@ -168,7 +167,8 @@ def add_note_source(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     def work() -> dict:
         note_id, url = arguments['note_id'], checked_url(arguments.get('url'))
         base_us = versioned.parse_stamp(arguments.get('expected_version'))
-        require_room(tx, 'note_sources', note_id, SOURCES_A_NOTE)
+        sources = tx.execute('SELECT COUNT(*) FROM note_sources WHERE note_id = ?', (note_id,)).fetchone()[0]
+        require_room('sources', sources, SOURCES_A_NOTE)
         version = save(tx, actor, note_id, '', 'add_note_source', {'url': url}, base_us, 'source_added', now_us)
         source_id = new_id('source')
         tx.execute('INSERT INTO note_sources VALUES (?, ?, ?, ?)', (source_id, note_id, url, version))
@@ -199,9 +199,6 @@ def edit(tx: Tx, actor: str, arguments: dict, base_us: int, now_us: int, fits: d
     return {'note_id': tab.note_id, 'tab_id': tab.tab_id, 'version': versioned.stamp_text(version)}
 
 
-FILLS = {'note': 'replace_text', 'markdown': 'replace_text', 'slides': 'slides_add_outline', 'sheet': 'sheet_set_range'}
-
-
 def add_tab(tx: Tx, actor: str, note_id: str, wanted: dict, base_us: int, now_us: int) -> dict:
     """Append a tab, with content when `wanted` brings some. One version, one line of history, one event."""
     tab_type, label = wanted.get('tab_type'), note_tabs.checked_label('label', wanted.get('label'))
@@ -211,13 +208,13 @@ def add_tab(tx: Tx, actor: str, note_id: str, wanted: dict, base_us: int, now_us
     filled = any(field in wanted for field in note_tabs.CONTENT_FIELDS)
     change = note_tabs.change_of(fill, wanted) if filled else {}
     note_head(tx, note_id)
-    require_room(tx, 'note_tabs', note_id, TABS_A_NOTE)
-    tab = Tab(note_id, new_id('tab'), tab_type, label, 0, 0)
+    position = tx.execute('SELECT COUNT(*) FROM note_tabs WHERE note_id = ?', (note_id,)).fetchone()[0]
+    require_room('tabs', position, TABS_A_NOTE)
+    tab = Tab(note_id, new_id('tab'), tab_type, label, 0, 0, base_us)
     version = save(tx, actor, note_id, tab.tab_id, 'create_note_tab', {'tab_type': tab_type, 'label': label, **change},
                    base_us, 'tab_created', now_us)
-    tx.execute('INSERT INTO note_tabs (tab_id, note_id, position, tab_type, label) '
-               'VALUES (?, ?, (SELECT COALESCE(MAX(position) + 1, 0) FROM note_tabs WHERE note_id = ?), ?, ?)',
-               (tab.tab_id, note_id, note_id, tab_type, label))
+    tx.execute('INSERT INTO note_tabs (tab_id, note_id, position, tab_type, label) VALUES (?, ?, ?, ?, ?)',
+               (tab.tab_id, note_id, position, tab_type, label))
     if filled:
         note_tabs.apply_change(tx, tab, fill, change)
     return {'note_id': note_id, 'tab_id': tab.tab_id, 'tab_type': tab_type, 'label': label,
@@ -265,19 +262,18 @@ def note_title(tx: Tx, note_id: str) -> Optional[str]:
 
 def find_tab(tx: Tx, note_id: str, tab_id: str) -> Tab:
     """By its exact id, and inside this Note: the right to one Note must not open another one's tab."""
-    note_head(tx, note_id)
-    row = tx.execute('SELECT note_id, tab_id, tab_type, label, row_count, col_count FROM note_tabs '
-                     'WHERE tab_id = ? AND note_id = ?', (tab_id, note_id)).fetchone()
+    row = tx.execute('SELECT t.note_id, t.tab_id, t.tab_type, t.label, t.row_count, t.col_count, n.version '
+                     'FROM note_tabs t JOIN notes n ON n.note_id = t.note_id '
+                     'WHERE t.tab_id = ? AND t.note_id = ?', (tab_id, note_id)).fetchone()
     if row is None:
+        note_head(tx, note_id)
         raise Refusal('not_found', f'this Note has no tab {tab_id!r}: list_note_tabs gives the exact ids')
     return Tab(*row)
 
 
-def require_room(tx: Tx, table: str, note_id: str, most: int) -> None:
-    count = {'note_tabs': 'SELECT COUNT(*) FROM note_tabs WHERE note_id = ?',
-             'note_sources': 'SELECT COUNT(*) FROM note_sources WHERE note_id = ?'}[table]
-    if tx.execute(count, (note_id,)).fetchone()[0] >= most:
-        raise versioned.invalid('note_id', f'a Note with room: it has {most:,} {table[5:]} already')
+def require_room(what: str, there: int, most: int) -> None:
+    if there >= most:
+        raise versioned.invalid('note_id', f'a Note with room: this one has {there:,} {what} already')
 
 
 def checked_url(url: object) -> str:

@@ -21,7 +21,7 @@ from versioned import Tx
 
 SCHEMA = """
 -- The words of a note or markdown tab; of the other content tabs their data as JSON.
--- Not a column of note_tabs: a new label or position must not rewrite a megabyte of text.
+-- Not a column of note_tabs: to list tabs must not read past a megabyte of text each.
 CREATE TABLE IF NOT EXISTS note_texts (
     tab_id TEXT PRIMARY KEY,
     text   TEXT NOT NULL
@@ -77,6 +77,7 @@ class Tab(NamedTuple):
     label: str
     row_count: int                     # of a sheet: one past the furthest row and column ever written
     col_count: int
+    version: int                       # of the whole Note
 
 
 # --- rules --------------------------------------------------------------------
