@@ -1,7 +1,7 @@
 """A model's part, written down beforehand: what the real Claude Code needs of the Messages API, on a loopback port.
 
 Not a test module. `ScriptedModel([...])` answers the n-th request that offers tools with the n-th reply: a text, or
-('tool', NAME, ARGUMENTS). Requests without tools (a title for the conversation, say) get a fixed text. `requests`
+('tool', NAME, ARGUMENTS), or a function of the tool results so far that gives one of these. Requests without tools (a title for the conversation, say) get a fixed text. `requests`
 keeps what was sent.
 """
 import http.server
@@ -24,6 +24,7 @@ class ScriptedModel:
                     if body.get('tools'):
                         model.requests.append(body)
                         reply = model.replies.pop(0) if model.replies else 'nothing more is written down'
+                        reply = reply(model.tool_results()) if callable(reply) else reply
                 self.send_body(events(reply, body.get('model', 'model'), len(model.requests)), 'text/event-stream')
 
             def do_GET(self):
