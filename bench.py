@@ -11,6 +11,7 @@ import sys
 from typing import Callable, Dict, Sequence
 
 import bench_access
+import bench_proposals
 import bench_codex
 import bench_notes
 import bench_power

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import git_lock
@@ -200,11 +201,14 @@ class Repository:
         try:
             self._decision.note(note._replace(pack=name))
             write_file(path + '.keep', git_lock.KEEP)              # before the pack: gc takes none that has one
+            written = os.path.join(self._ours, name)           # gc deletes what is called tmp_* beside the packs
             for data, suffix in ((pack, '.pack'), (index, '.idx')):
-                written = os.path.join(self._ours, name + suffix)     # gc deletes what is called tmp_* beside the packs
-                write_file(written, data, mode=0o444 & ~self._umask, sync=True)
-                os.replace(written, path + suffix)
-            sync_folder(self._packs)
+                write_file(written + suffix, data, 0o444 & ~self._umask)
+            with ThreadPoolExecutor(2) as pool:                # at the same time: the two share one wait for the disk
+                list(pool.map(sync, (written + '.pack', written + '.idx')))
+            for suffix in ('.pack', '.idx'):
+                os.replace(written + suffix, path + suffix)
+            sync(self._packs)
         except OSError as error:
             raise GitError('git_failed', f'the commit cannot be written: {error}') from error
 
@@ -273,21 +277,20 @@ def adopted(path: str) -> bool:
     return os.path.exists(os.path.join(path, git_lock.FOLDER, 'commondir'))
 
 
-def write_file(path: str, data: bytes, mode: int = 0o644, sync: bool = False) -> None:
+def write_file(path: str, data: bytes, mode: int = 0o644) -> None:
     unlink(path)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view):]
-        if sync:
-            os.fchmod(fd, mode)
-            os.fsync(fd)
+        os.fchmod(fd, mode)                                   # whatever our umask is
     finally:
         os.close(fd)
 
 
-def sync_folder(path: str) -> None:
+def sync(path: str) -> None:
+    """Until the disk has it."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

@@ -211,6 +211,17 @@ class Approval(Proposing):
         self.assertEqual(self.decide(proposal), {'status': 'expired', 'refused': True})      # also when the clock goes back
         self.assertEqual(self.repo.head('main'), self.base)
 
+    def test_a_decision_under_way_is_not_expired_however_late_it_is_and_what_is_closed_stays_so(self):
+        proposal, late = self.propose(), NOW + proposal_intake.TTL_US
+        with self.assertRaises(Crash):
+            self.decide(proposal, after_git=crash)
+        self.assertEqual(self.read(proposal, now_us=late)['status'], 'pending')
+        self.assertEqual(self.decide(proposal, now_us=late)['status'], 'executed')
+        with self.db.write() as tx:
+            for status in ('declined', 'stale', 'withdrawn'):
+                proposal_intake.close(tx, proposal_intake.find(tx, proposal), status, OWNER, late)
+        self.assertEqual(self.read(proposal)['status'], 'executed')
+
     def test_a_branch_that_appeared_or_vanished_since_is_stale(self):
         fresh = self.propose(branch='topic')
         git(self.path, 'branch', 'topic', 'main')

@@ -1,0 +1,210 @@
+"""bench_proposals.py - what a proposal costs: by request, by process, and beside other ways to a commit.
+
+Article 4, "Quanto costa?": five operations over HTTP in both modes on the article's processes, and on our one pack;
+processes an operation, counted; which operation is dearer. Beyond the article: a whole approval (lock, intent, pack,
+references, outcome, all synced) against its eight processes, pygit2 and dulwich, which sync nothing; the server's own
+share of a replay and of a refusal; how it grows with 1,000 proposals and 10,000 references.
+
+    python3 bench.py proposals               n = 200 an operation, as the article (3 min)
+    python3 bench.py proposals --n 20        in half a minute
+
+What is compared is measured in turn, in one run. Not here: the other ways themselves (bench_ways.py).
+"""
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+import bench_ways
+import git_plumbing
+import git_repo
+import proposal_intake
+import proposals
+import published
+import published_proposals as article
+from bench_ways import AUTHOR, Desk
+from published import Figure
+from runs_proposals import Scene, scene
+
+# --- data ---------------------------------------------------------------------
+
+N, WAYS_N, GROWTH_N = 200, 15, 1_000
+WARM_UP = 3
+REFERENCES = 10_000
+SERVERS = {'CAS': ((), True), 'naive': (('--mode', 'naive'), True), 'one pack': ((), False)}    # (flags, plumbing)
+Spent = Dict[str, List[float]]            # operation -> seconds
+
+# --- rules --------------------------------------------------------------------
+
+def median_ms(spent: Sequence[float]) -> float:
+    return 1_000 * statistics.median(spent)
+
+
+def p95_ms(spent: Sequence[float]) -> float:
+    return 1_000 * sorted(spent)[len(spent) * 95 // 100]
+
+
+def timed(work: Callable[[], Any]) -> Tuple[float, Any]:
+    started = time.perf_counter()
+    answer = work()
+    return time.perf_counter() - started, answer
+
+
+def five_operations(one: Scene, number: int) -> Dict[str, float]:
+    """One round: each operation once, each answer checked."""
+    new, replay, executed, stale, again = article.OPERATIONS
+    seconds: Dict[str, float] = {}
+
+    def step(name: str, wanted: str, work: Callable[[], Any]) -> dict:
+        seconds[name], answer = timed(work)
+        answer = answer[1] if isinstance(answer, tuple) else answer
+        if answer.get('status') != wanted:
+            raise AssertionError(f'{name}: {answer}')
+        return answer
+
+    def propose() -> dict:
+        return one.propose('app.py', f'{number}\n', f'cost-a-{number:06d}')
+    a = step(new, 'pending', propose)['proposal_id']
+    step(replay, 'pending', propose)
+    b = one.propose('README.md', f'{number}\n', f'cost-b-{number:06d}')['proposal_id']
+    step(executed, 'executed', lambda: one.decide(a))
+    step(stale, 'stale', lambda: one.decide(b))
+    step(again, 'executed', lambda: one.decide(a))
+    return seconds
+
+
+def cost_tables(spent: Dict[str, Spent]) -> List[dict]:
+    """The article's milliseconds, ours, and the orders that must hold."""
+    new, replay, executed, stale, again = article.OPERATIONS
+    here, order = {}, {}
+    for name, operations in spent.items():
+        columns = {'one pack': ('one pack, median', 'one pack, p95')}.get(name, (f'{name} median', f'{name} p95'))
+        for row, seconds in operations.items():
+            here[row, columns[0]], here[row, columns[1]] = median_ms(seconds), p95_ms(seconds)
+    for name in ('CAS', 'naive'):
+        middle = {row: statistics.median(seconds) for row, seconds in spent[name].items()}
+        order['replay before new (propose)', name] = middle[replay] / middle[new]
+        order['again before stale (approve)', name] = middle[again] / middle[stale]
+        order['stale before executed (approve)', name] = middle[stale] / middle[executed]
+    return [published.compare(article.COST, {}), published.compare(article.COST_HERE, here),
+            published.compare(article.ORDER, order)]
+
+
+# --- I/O ----------------------------------------------------------------------
+
+def measure_cost(n: int) -> Dict[str, Spent]:
+    """Three servers, one round on each in turn."""
+    spent: Dict[str, Spent] = {name: {row: [] for row in article.OPERATIONS} for name in SERVERS}
+    with ExitStack() as stack:
+        scenes = {name: stack.enter_context(scene(*flags, plumbing=plumbing))
+                  for name, (flags, plumbing) in SERVERS.items()}
+        for number in range(WARM_UP + n):
+            published.progress(f'cost: {number} of {WARM_UP + n}')
+            for name, one in scenes.items():
+                for row, seconds in five_operations(one, number).items():
+                    spent[name][row] += [seconds] if number >= WARM_UP else []
+    published.progress('')
+    return spent
+
+
+def count_processes(folder: str) -> dict:
+    """The children that the repository itself counted, in the article's way and in ours."""
+    figures = {}
+    for name, kind, mode in (('CAS', git_plumbing.Plumbing, 'cas'), ('naive', git_plumbing.Plumbing, 'naive'),
+                             ('one pack', git_repo.Repository, 'cas')):
+        with Desk(os.path.join(folder, name), kind, bench_ways.small_tree()) as desk:
+            a, b = desk.propose([('app.py', 'a\n')]), desk.propose([('app.py', 'b\n')])
+            for operation, proposal in (('executed', a), ('refused as stale', b), ('already executed', a)):
+                before = desk.repo.processes
+                desk.decide(proposal, mode)
+                figures[f'{name}, {operation}', 'processes'] = desk.repo.processes - before
+            if mode == 'naive':
+                c = desk.propose([('app.py', 'c\n')])
+                figures['naive, between look and write', 'processes'] = desk.between(c)
+    del figures['one pack, already executed', 'processes']
+    return published.compare(article.PROCESSES, figures)
+
+
+def measure_ways(folder: str, n: int) -> dict:
+    """A whole approval of ours, and every other way to the same commit, in turn."""
+    figures = {}
+    for row in article.WAYS:
+        spent = bench_ways.in_turn(os.path.join(folder, row.replace(' ', '-').replace(',', '')), row, n)
+        eight = statistics.median(spent['eight processes'])
+        for way in ('one pack', 'pygit2', 'dulwich'):
+            if way in spent:
+                middle = statistics.median(spent[way])
+                figures[row, way] = Figure(eight / middle, reason=f'{1_000 * middle:.1f} ms, the eight processes '
+                                                                  f'{1_000 * eight:.1f} ms')
+    cells = [cell if (cell.row, cell.column) in figures else cell._replace(
+        judged='not run here', low=None, reason='not installed') for cell in article.APPROVAL.cells]
+    return published.compare(article.APPROVAL._replace(cells=cells), figures)
+
+
+def measure_in_server(folder: str, n: int) -> dict:
+    again, stale, commits = [], [], []
+    with Desk(os.path.join(folder, 'in-server'), git_repo.Repository, bench_ways.small_tree()) as desk:
+        for number in range(WARM_UP + n):
+            a, b = desk.propose([('app.py', f'{number}\n')]), desk.propose([('README.md', f'{number}\n')])
+            desk.decide(a)
+            stale.append(timed(lambda: desk.decide(b))[0])
+            again.append(timed(lambda: desk.decide(a))[0])
+            commits.append(timed(desk.commit_once)[0])
+    commit_ms = median_ms(commits[WARM_UP:])
+    return published.compare(article.IN_SERVER, {
+        ('approve again, already executed', 'median'): median_ms(again[WARM_UP:]),
+        ('approve, refused as stale', 'median'): Figure(
+            median_ms(stale[WARM_UP:]), high=1.0 + commit_ms,
+            reason=f'1 ms and its one COMMIT, which took {commit_ms:.2f} ms on this disk')})
+
+
+def measure_growth(folder: str, n: int) -> dict:
+    """The same approval and replay before and after 1,000 proposals and 10,000 references."""
+    with Desk(os.path.join(folder, 'growth'), git_repo.Repository, bench_ways.small_tree()) as desk:
+        first = approve_some(desk, n)
+        for number in range(GROWTH_N):
+            published.progress(f'growth: {number} of {GROWTH_N}')
+            desk.propose([('app.py', f'waiting {number}\n')])
+        head = desk.repo.head('main')
+        desk.repo.git('update-ref', '--stdin', text=''.join(f'create refs/heads/many/{number} {head}\n'
+                                                            for number in range(REFERENCES)))
+        then = approve_some(desk, n)
+    published.progress('')
+    row = '1,000 proposals, 10,000 references'
+    return published.compare(article.GROWTH, {
+        (row, f'{what}, times the first'): Figure(after / before, reason=f'{before:.2f} ms, then {after:.2f} ms')
+        for what, before, after in zip(('approval', 'replay'), first, then)})
+
+
+def approve_some(desk: Desk, n: int) -> Tuple[float, float]:
+    approvals, replays = [], []
+    for number in range(WARM_UP + n):
+        proposal = desk.propose([('app.py', f'{number} {time.time_ns()}\n')])
+        approvals.append(timed(lambda: desk.decide(proposal))[0])
+        replays.append(timed(lambda: desk.decide(proposal))[0])
+    return median_ms(approvals[WARM_UP:]), median_ms(replays[WARM_UP:])
+
+
+# --- main ---------------------------------------------------------------------
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog='bench.py proposals', allow_abbrev=False,
+                                     description='Article 4: what a proposal costs, and our way beside others.')
+    parser.add_argument('--n', type=int, default=N, help='an operation; default %(default)s, as the article')
+    parser.add_argument('--json', action='store_true', help='the tables for programs')
+    options = parser.parse_args(argv)
+    if options.n < 1:
+        parser.error('--n must be at least 1')
+    few = min(options.n, WAYS_N)
+    with tempfile.TemporaryDirectory(prefix='osfoundry-bench-') as folder:
+        tables = [*cost_tables(measure_cost(options.n)), count_processes(folder), measure_ways(folder, few),
+                  measure_in_server(folder, few * 3), measure_growth(folder, few)]
+    return published.report('bench.py proposals', tables, options.json)
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
