@@ -11,10 +11,10 @@ import sys
 from typing import Callable, Dict, Sequence
 
 import bench_access
-import bench_proposals
 import bench_codex
 import bench_notes
 import bench_power
+import bench_proposals
 import bench_render
 import bench_server
 import bench_wrap
@@ -26,6 +26,7 @@ COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'codex': bench_codex.main,
     'notes': bench_notes.main,
     'power': bench_power.main,
+    'proposals': bench_proposals.main,
     'render': bench_render.main,
     'server': bench_server.main,
     'wrap': bench_wrap.main,
@@ -34,6 +35,7 @@ IN_A_MINUTE: Dict[str, Sequence[str]] = {                # command -> its argume
     'access': [],
     'notes': [],
     'power': ['--copies', '50'],
+    'proposals': ['--n', '10'],
     'render': [],
     'server': ['--rounds', '15', '--requests', '100', '--calls', '30000'],
 }
