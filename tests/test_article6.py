@@ -379,6 +379,20 @@ class TheCatalogueOfTheArticles(unittest.TestCase):
     def test_three_tools_need_the_run_scope_and_they_are_the_published_ones(self):
         self.assertEqual({tool.name for tool in catalogue.TOOLS if tool.scope == 'osfoundry:run'}, self.RUN)
 
+    def test_the_articles_name_32_tools_16_that_read_13_that_write_and_3_that_run(self):
+        served = {name: tool.scope for name, tool in catalogue.by_name().items() if name in catalogue.LIVE}
+        self.assertEqual(len(catalogue.LIVE), 32)
+        if 'read_gitnest_work' not in served:
+            self.skipTest('the rest of GitNest is not served yet')
+        self.assertEqual(catalogue.LIVE - set(served), set())
+        scopes = list(served.values())
+        self.assertEqual([scopes.count(scope) for scope in access.SCOPES], [16, 13, 3, 0])
+
+    def test_every_other_name_is_marked_with_where_it_comes_from(self):
+        marked = catalogue.LIVE | catalogue.RESIDENT | catalogue.RECONSTRUCTION | catalogue.OURS
+        self.assertEqual(set(catalogue.by_name()) - marked, set())
+        self.assertEqual((catalogue.OURS | catalogue.RESIDENT | catalogue.RECONSTRUCTION) - set(catalogue.by_name()), set())
+
     def test_the_server_says_that_local_data_is_not_for_cloud_clients(self):
         self.assertTrue(re.search('not available to cloud clients', server.mcp.INSTRUCTIONS))
 
