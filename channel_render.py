@@ -127,14 +127,16 @@ def render(rows: Sequence[Row], answering: str, watermark: Optional[Watermark] =
     others = without_answered(rows, answering)
     known = frozenset(watermark.ids if watermark else ())
     new = unread(others, watermark, known)
+    given = passed(others, new, known)
+    held = held_back(others, watermark, known) if len(given) < len(others) else 0
     rows_shown = newest(new, limit)
-    left_out = len(new) - len(rows_shown) + held_back(others, watermark, known)
+    left_out = len(new) - len(rows_shown) + held
     text = ''
     if rows_shown or (watermark and left_out):
         goes_back_further = watermark is not None and others[0].id not in known
         lines = [header(watermark, left_out, goes_back_further)] + [row_line(row) for row in rows_shown]
         text = '\n'.join(lines)
-    return Shown(text, tuple(rows_shown), left_out, passed(others, new, known), floor(rows, watermark))
+    return Shown(text, tuple(rows_shown), left_out, given, floor(rows, watermark))
 
 
 def without_answered(rows: Sequence[Row], answering: str) -> List[Row]:
@@ -206,7 +208,7 @@ def well_formed(text: str) -> str:
 def passed(others: Sequence[Row], new: Sequence[Row], known: FrozenSet[str]) -> Tuple[str, ...]:
     """Shown, passed over by the cap, or known before. The answered message is none of these: the next turn shows it."""
     new_ids = {row.id for row in new}
-    return tuple(row.id for row in others if row.id in new_ids or row.id in known)
+    return tuple([row.id for row in others if row.id in new_ids or row.id in known])
 
 
 def held_back(others: Sequence[Row], watermark: Optional[Watermark], known: FrozenSet[str]) -> int:
@@ -226,7 +228,7 @@ def floor(rows: Sequence[Row], watermark: Optional[Watermark]) -> int:
     if beyond_ids:
         return max(row.created_at_us for row in beyond_ids)
     if rows:
-        return min(row.created_at_us for row in rows) - 1
+        return min([row.created_at_us for row in rows]) - 1
     return watermark.last_at_us if watermark else 0
 
 
