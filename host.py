@@ -18,6 +18,7 @@ import time
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+import host_eras
 import host_signin
 from host_signin import Door, Event, Reply, SignInError, Trip
 
@@ -98,6 +99,9 @@ class Host:
             self.grant['client'] = client          # registered beforehand
         self.trips: List[Trip] = []
         self.headers: Dict[str, str] = {}          # what initialize settled: version and session
+        self.version: Optional[str] = None         # of the stateless era, once `meet` has found the server in it
+        self.capabilities: Dict[str, Any] = {}
+        self.schemas: Dict[str, dict] = {}         # of the tools listed in that era: some arguments go into headers
         self.ids = itertools.count(1)
         self.serve: Dict[str, Callable[[dict], dict]] = {'ping': lambda params: {}}    # what the server may ask us
 
@@ -112,18 +116,57 @@ class Host:
         self.post({'jsonrpc': '2.0', 'method': 'notifications/initialized'})
         return result
 
+    def meet(self, capabilities: Optional[dict] = None) -> Dict[str, Any]:
+        """Who the server is, in whichever era it speaks: a stateless request first, a handshake after any refusal of
+        it. Raises HostError when the server says in the stateless era's own words that a handshake would not help."""
+        self.capabilities, self.version = capabilities or {}, host_eras.MODERN[0]
+        for _ in range(2):                             # the second time in a version that the server named
+            result, error = self.discover()
+            version = host_eras.shared_version(result)
+            if version is not None:
+                self.version = version
+                return host_eras.introduction(result, version)
+            offered = host_eras.offered_version(error)
+            if offered is None:
+                break
+            self.version = offered
+        if host_eras.is_modern_only(error):
+            raise HostError(400, f'no protocol in common: {error}', error)
+        self.version = None
+        return self.initialize(capabilities=capabilities)
+
+    def discover(self) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        """(result, error) of a stateless request; both empty when what came back was no JSON-RPC."""
+        try:
+            message = self.request('server/discover', {}).message
+        except HostError:
+            return {}, {}
+        result, error = message.get('result'), message.get('error')
+        return result if isinstance(result, dict) else {}, error if isinstance(error, dict) else {}
+
     def list_tools(self) -> List[Dict[str, Any]]:
+        """Every page. Of the stateless era without the tools whose schema asks wrongly for a header."""
         tools, params = [], {}
         while True:
             page = self.request('tools/list', params).result
             tools += page['tools']
             if not page.get('nextCursor'):
-                return tools
+                break
             params = {'cursor': page['nextCursor']}
+        if self.version is not None:
+            tools = [tool for tool in tools if host_eras.fault(tool.get('inputSchema')) is None]
+            self.schemas = {tool['name']: tool['inputSchema'] for tool in tools}
+        return tools
 
     def call(self, name: str, arguments: Dict[str, Any]) -> Answer:
         """Call a tool; sign in or step up when the server asks for it and there is a door."""
-        return self.request('tools/call', {'name': name, 'arguments': arguments})
+        params = {'name': name, 'arguments': arguments}
+        answer = self.request('tools/call', params)
+        error = answer.message.get('error')
+        if self.version is not None and isinstance(error, dict) and error.get('code') == host_eras.HEADER_MISMATCH:
+            self.list_tools()                          # the schema may ask for another header by now
+            answer = self.request('tools/call', params)
+        return answer
 
     def call_once(self, name: str, arguments: Dict[str, Any]) -> Answer:
         """Call a tool with the token as it is and take whatever comes back, also a 401 or 403."""
@@ -143,7 +186,32 @@ class Host:
         return answer
 
     def send(self, method: str, params: Dict[str, Any]) -> Answer:
+        """One request and its answer; what a stateless server wants to know in between is answered by `serve`."""
+        answer, more = self.send_once(method, params), {}
+        for _ in range(host_eras.ROUNDS):
+            result = answer.message.get('result')
+            kind = result.get('resultType', 'complete') if isinstance(result, dict) else 'complete'
+            if self.version is None or kind == 'complete':
+                return answer
+            if kind != 'input_required':
+                raise HostError(answer.status, f'a result of the unknown type {kind!r}')
+            asked = result.get('inputRequests') or {}
+            more = {'inputResponses': {key: self.input_for(request) for key, request in asked.items()}} if asked else {}
+            if 'requestState' in result:               # opaque: back as it came, and only in this retry
+                more['requestState'] = result['requestState']
+            answer = self.send_once(method, {**params, **more})
+        raise HostError(answer.status, f'the server wanted more input {host_eras.ROUNDS} times')
+
+    def input_for(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        answer = self.answer_server({'id': 0, **request})
+        if 'error' in answer:
+            raise HostError(200, f'the server wants {request.get("method")!r}, which this host does not do')
+        return answer['result']
+
+    def send_once(self, method: str, params: Dict[str, Any]) -> Answer:
         """One JSON-RPC request, one answer."""
+        if self.version is not None:
+            params = host_eras.with_meta(params, self.version, self.capabilities, CLIENT_INFO)
         request_id = next(self.ids)
         heard: Dict[str, Any] = {'message': None, 'last_id': None, 'retry_ms': RETRY_MS}
         listener = self.listen_for(request_id, heard)
@@ -166,6 +234,9 @@ class Host:
     def post(self, message: Dict[str, Any], on_event: Optional[Callable[[Event], bool]] = None) -> Reply:
         headers = {'Content-Type': 'application/json', 'Accept': 'application/json, text/event-stream'}
         headers.update(self.headers, **self.bearer())
+        if self.version is not None and 'method' in message:
+            schema = self.schemas.get(message.get('params', {}).get('name'))
+            headers.update(host_eras.headers(message, self.version, schema))
         return host_signin.fetch('POST', self.url, headers, json.dumps(message).encode(), self.trips, on_event)
 
     def resume(self, last_id: Optional[str], on_event: Callable[[Event], bool]) -> None:
@@ -256,7 +327,13 @@ class Host:
 
 
 def read_message(reply: Reply) -> Dict[str, Any]:
-    return object_in(reply.body, reply.status) if reply.body else {}
+    """The body's object. A challenge counts without one: a 401 or 403 may come from a gateway, as a page or as text."""
+    try:
+        return object_in(reply.body, reply.status) if reply.body else {}
+    except HostError:
+        if reply.status in (401, 403):
+            return {}
+        raise
 
 
 def object_in(text: Any, status: int) -> Dict[str, Any]:

@@ -21,17 +21,23 @@ def accept_defaults(params: dict) -> dict:
     return {'action': 'accept', 'content': {name: one['default'] for name, one in properties.items() if 'default' in one}}
 
 
+def plain_calls(tools):
+    """Every tool once: a number for each argument that it requires, or the first tool's schema where it wants one."""
+    return [{'name': tool['name'], 'arguments': {name: tools[0]['inputSchema'] if name == 'schema' else 2
+                                                 for name in tool['inputSchema'].get('required', [])}} for tool in tools]
+
+
 def main(argv) -> int:
     scenario = os.environ.get('MCP_CONFORMANCE_SCENARIO', '')
     context = json.loads(os.environ.get('MCP_CONFORMANCE_CONTEXT') or '{}')
     client = {name: context[name] for name in ('client_id', 'client_secret') if name in context} or None
     one = host.Host(argv[0], host_signin.directly, client=client, document=DOCUMENT)
     one.serve['elicitation/create'] = accept_defaults
-    one.initialize(capabilities={'elicitation': {'form': {'applyDefaults': True}}})
+    one.meet(capabilities={'elicitation': {'form': {'applyDefaults': True}}})
     threading.Thread(target=one.stand_by, daemon=True).start()
-    for tool in one.list_tools():
-        required = tool['inputSchema'].get('required', [])
-        one.call(tool['name'], {name: 2 for name in required})
+    tools = one.list_tools()
+    for call in context.get('toolCalls') or plain_calls(tools):
+        one.call(call['name'], call['arguments'])
     print(f'{scenario}: {len(one.trips)} round trips')
     return 0
 
