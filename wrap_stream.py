@@ -11,6 +11,7 @@ Copied out together with the other wrap files. Not here: processes and deadlines
 """
 import json
 import re
+import shlex
 import sys
 from typing import Callable, List, NamedTuple, Optional, Sequence, Set, Union
 
@@ -22,6 +23,7 @@ ERROR_CHARS = 4_000
 STEPS_KEPT = 10_000              # a run that never stops talking must not fill the memory
 WARNINGS_KEPT = 1_000
 SHELL_STEP = 'Using shell — '
+QUOTED_CHARS = 4_000             # a longer command is shown as Codex quotes it: taking quotes apart is slow
 SHOWN_KEPT = 1_000               # started items remembered, so that their completion is not shown again
 
 # The article's list (401, unauthorized, please log in, sign in) and what real builds say. 403 is no login problem.
@@ -168,12 +170,19 @@ def strip_shell(command: str) -> str:
     wrapped = SHELL.match(command)
     if wrapped is None:
         return command
-    words = command[wrapped.end():]
-    if words[:1] == "'" and words[-1:] == "'" and len(words) > 1:
-        return words[1:-1].replace("'\\''", "'")
-    if words[:1] == '"' and words[-1:] == '"' and len(words) > 1:
-        return re.sub(r'\\([\\"$`])', r'\1', words[1:-1])
-    return words
+    quoted = command[wrapped.end():]
+    if quoted[:1] == "'" and quoted.find("'", 1) == len(quoted) - 1 > 0:
+        return quoted[1:-1]
+    return unquote(quoted) if len(quoted) <= QUOTED_CHARS else quoted
+
+
+def unquote(quoted: str) -> str:
+    """One word of a shell, in whatever mixture of quotes."""
+    try:
+        words = shlex.split(quoted)
+    except ValueError:
+        return quoted
+    return words[0] if len(words) == 1 else quoted
 
 
 def first_line(text: str) -> str:

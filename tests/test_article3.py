@@ -162,9 +162,11 @@ class Rows(unittest.TestCase):
         self.assertEqual(item('reasoning', text='look first')[:2], ('step', 'Thinking: look first'))
 
     def test_a_command_becomes_using_shell_without_the_shell_that_codex_puts_around_it(self):
-        for command, shown in (("/bin/bash -lc 'ls -l'", 'ls -l'), ('bash -lc "echo \\"a\\" \\$b"', 'echo "a" $b'),
+        for command, shown in (("/bin/bash -lc 'ls -l'", 'ls -l'), ('bash -lc "echo \\"a\\" b"', 'echo "a" b'),
                                ("/usr/bin/zsh -lc ls", 'ls'), ('ls -l', 'ls -l'),
-                               ("/bin/bash -lc 'it'\\''s'", "it's")):
+                               ("/bin/bash -lc 'it'\\''s'", "it's"),
+                               ('/bin/bash -lc "a \'"\'$B\'', "a '$B"), ("/bin/bash -lc '", "'"),
+                               ("/bin/bash -lc 'a' 'b'", "'a' 'b'"), ('crash -lc x', 'crash -lc x')):
             for kind in ('item.started', 'item.completed'):
                 told = item('command_execution', kind, command=command)
                 self.assertEqual(told[:2], ('step', f'Using shell — {shown}'))
