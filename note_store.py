@@ -178,6 +178,7 @@ def add_note_source(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
 
 def create_note(tx: Tx, actor: str, note_id: str, title: str, tabs: Sequence[dict], now_us: int) -> int:
     """A new Note with `tabs` ({tab_type, label, and the kind's content}) -> its version. Its place: access.place."""
+    note_tabs.checked_label('note_id', note_id)
     note_tabs.checked_label('title', title)
     if tx.execute('SELECT 1 FROM notes WHERE note_id = ?', (note_id,)).fetchone():
         raise versioned.invalid('note_id', f'new: there is a Note {note_id!r}')

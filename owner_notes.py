@@ -27,6 +27,7 @@ SAVE = arguments_of({'note_id': ID, 'tab_id': ID, 'operation': {'type': 'string'
                      'base_version': VERSION, 'idempotency_key': KEY}, CONTENT)
 NOTE = arguments_of({'note_id': ID})
 TAB = arguments_of({'note_id': ID, 'tab_id': ID})
+RANGE = next(tool.schema for tool in tools_notes.TOOLS if tool.name == 'read_sheet_range')
 HISTORY = arguments_of({'note_id': ID}, {'limit': integer(*note_people.HISTORY_LIMIT), 'before': VERSION})
 NEW_TAB = {'type': 'object', 'properties': {'tab_type': {'type': 'string', 'enum': list(note_tabs.TAB_TYPES)},
                                             'label': text(1, note_tabs.LABEL_CHARS), **CONTENT},
@@ -68,6 +69,28 @@ def read_note(state: State, person: str, arguments: dict) -> dict:
 def read_tab(state: State, person: str, arguments: dict) -> dict:
     return reading(state, person, arguments, TAB,
                    lambda tx, actor: note_store.read_note_tab(tx, actor, arguments, state.now_us()))
+
+
+def read_range(state: State, person: str, arguments: dict) -> dict:
+    return reading(state, person, arguments, RANGE,
+                   lambda tx, actor: note_store.read_sheet_range(tx, actor, arguments, state.now_us()))
+
+
+def list_attachments(state: State, person: str, arguments: dict) -> dict:
+    return reading(state, person, arguments, NOTE,
+                   lambda tx, actor: note_store.list_note_attachments(tx, actor, arguments, state.now_us()))
+
+
+def list_notes(state: State, person: str, arguments: dict) -> dict:
+    """The Notes of one workspace that this person may look at, by title; those in no project and on this device too."""
+    schema.check(arguments_of({}, {'workspace': ID}), arguments)
+    with state.db.read() as tx:
+        workspace = own_workspace(tx, person, arguments)
+        rows = tx.execute('SELECT id, name, project, local_only FROM places WHERE workspace = ? '
+                          "AND kind = 'note' ORDER BY folded, id", (workspace,)).fetchall()
+        return {'notes': [{'note_id': note_id, 'title': title, 'project': project, 'local_only': bool(local_only)}
+                          for note_id, title, project, local_only in rows
+                          if access.role_of(tx, person, Ref('note', note_id)) >= workspaces.VIEWER]}
 
 
 def save_note(state: State, person: str, arguments: dict) -> dict:
@@ -123,7 +146,8 @@ def attach_file(state: State, person: str, arguments: dict) -> dict:
 
 
 VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
-    'create_note': create_note, 'read_note': read_note, 'read_tab': read_tab, 'save_note': save_note,
+    'list_notes': list_notes, 'create_note': create_note, 'read_note': read_note, 'read_tab': read_tab,
+    'read_range': read_range, 'list_attachments': list_attachments, 'save_note': save_note,
     'keep_draft': keep_draft, 'drop_draft': drop_draft, 'list_drafts': list_drafts, 'note_history': note_history,
     'note_change': note_change, 'attach_file': attach_file,
 }

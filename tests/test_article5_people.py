@@ -270,8 +270,20 @@ class Clicks(Person):
         self.ok('list_note_tabs', note_id='n-project')
         self.refused('not_in_project', 'list_note_tabs', note_id='n-none')
         self.refused('not_found', 'list_note_tabs', note_id='n-local')
-        self.refuses('invalid_argument', self.click, 'create_note', note_id='n-none', title='again')
+        for note_id in ('n-none', 'two\nlines', ' '):
+            self.refuses('invalid_argument', self.click, 'create_note', note_id=note_id, title='again')
         self.refuses('not_found', self.click, 'create_note', note_id='n-x', title='T', project='nowhere')
+
+    def test_a_person_sees_the_notes_that_are_open_to_her_with_their_cells_and_attachments(self):
+        self.click('create_note', person='owner', note_id='n-none', title='Alone')
+        self.click('create_note', person='owner', note_id='n-private', title='Private')
+        self.owner(workspace.set_role, 'mika', Ref('note', 'n-private'), 'none')
+        found = self.click('list_notes')['notes']
+        seen = [(note['title'], note['project']) for note in found]
+        self.assertEqual(seen, [('Alone', None), ('Q3 launch', 'launch')])
+        corner = {'note_id': Q3.id, 'tab_id': self.tabs['Owners'], 'start_row': 0, 'start_col': 0}
+        self.assertEqual(self.click('read_range', **corner, row_count=1, col_count=2)['values'], [['point', 'owner']])
+        self.assertEqual(self.click('list_attachments', note_id=Q3.id)['files'], [])
 
     def test_a_click_with_a_wrong_argument_is_refused_by_name(self):
         for verb, arguments in (('save_note', {'note_id': Q3.id}), ('read_note', {}), ('read_note', {'note_id': 7}),
