@@ -112,3 +112,6 @@ IN_SERVER = Table(4, 'In the server, without HTTP', [
 GROWTH = Table(4, 'How it grows', [
     Cell('1,000 proposals, 10,000 references', 'approval, times the first', None, judged='ratio', high=3.0),
     Cell('1,000 proposals, 10,000 references', 'replay, times the first', None, judged='ratio', high=3.0)])
+
+TABLES = [SCENARIO, RACE, RACE_MORE, CRASH, CRASH_MORE, KILLED, COST, COST_HERE, ORDER, PROCESSES, APPROVAL, IN_SERVER,
+          GROWTH]

@@ -121,6 +121,12 @@ class Readme(unittest.TestCase):
 
 
 class Figures(unittest.TestCase):
+    def test_published_py_lists_every_table_of_every_article(self):
+        listed = subprocess.run([sys.executable, 'published.py'], cwd=TOP, text=True, capture_output=True)
+        self.assertEqual((listed.returncode, listed.stderr), (0, ''))
+        articles = {int(number) for number in re.findall(r'^article (\d):', listed.stdout, re.MULTILINE)}
+        self.assertEqual(articles, set(range(1, 8)))
+
     def test_every_published_table_is_printed_by_some_program(self):
         programs = '\n'.join(text_of(name) for name in PAGES if not name.startswith('published'))
         for name in (page for page in PAGES if page.startswith('published_')):
