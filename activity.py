@@ -79,7 +79,8 @@ class Batch:
     def add(self, line: Line) -> None:
         with self._lock:
             self._lines.append(line)
-        self._some.set()
+        if not self._some.is_set():                     # setting it again takes a lock for nothing
+            self._some.set()
 
     def flush(self) -> None:
         """Write what waits now; a page that shows Recent activity calls this first."""

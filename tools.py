@@ -20,6 +20,7 @@ from versioned import Database, Ref, Refusal, Tx
 # --- data ---------------------------------------------------------------------
 
 READ, WRITE, RUN, MODELS = access.SCOPES
+NO_ITEM = ('', '')                        # in a line of activity
 
 
 class Tool(NamedTuple):
@@ -57,49 +58,59 @@ class UnknownTool(Exception):
 def call_tool(state: 'State', bearer: Optional[str], name: str, arguments: dict) -> dict:
     """One call of one tool -> its MCP result. Raises access.Unauthorized (401), access.Forbidden (403), UnknownTool."""
     tool = state.catalogue.get(name)
-    # 1. Who calls, on a snapshot: 401 and 403 never take the writer.
-    with state.db.read() as tx:
-        grant = access.authenticate(tx, bearer, state.now_us(), state.token_only)
-    if tool is None:
-        raise UnknownTool(name)
     try:
-        access.require_scope(grant, tool.scope)
+        # 1. Who calls, on a snapshot: 401 and 403 never take the writer. A read goes on in the same snapshot.
+        with state.db.read() as tx:
+            grant = access.authenticate(tx, bearer, state.now_us(), state.token_only)
+            if tool is None:
+                raise UnknownTool(name)
+            access.require_scope(grant, tool.scope)
+            if tool.read_only:
+                schema.check(tool.schema, arguments)
+                answer = checked(state, tx, grant, tool, arguments)
+        if not tool.read_only:
+            # 2. The arguments, in nobody's transaction.
+            schema.check(tool.schema, arguments)
+            # 3. Check, work and activity stand or fall together.
+            answer = written(state, bearer, tool, arguments)
+        # 4. What is slow runs with no transaction open.
+        return succeeded(answer() if callable(answer) else answer)
     except access.Forbidden:
         state.activity.add(line(state, grant, tool, None, 'insufficient_scope'))
         raise
-    try:
-        # 2. The arguments, in nobody's transaction.
-        schema.check(tool.schema, arguments)
-        # 3. Check, work and activity stand or fall together.
-        answer = checked(state, bearer, tool, arguments)
-        # 4. What is slow runs with no transaction open.
-        return succeeded(answer() if callable(answer) else answer)
     except Refusal as refusal:
         state.activity.add(line(state, grant, tool, named_item(tool, arguments), refusal.code))
         return refused(refusal)
 
 
-def checked(state: 'State', bearer: Optional[str], tool: Tool, arguments: dict) -> Answer:
-    """One transaction: authenticate again, check, run; for a write also its line of activity.
+def written(state: 'State', bearer: Optional[str], tool: Tool, arguments: dict) -> Answer:
+    """One write transaction: authenticate again, check, run.
 
     Between step 1 and this BEGIN the owner may have revoked. A revocation is a writer too, so inside the transaction it
     is either done and seen, or not yet begun. A stored replay is behind the same check: it does not outlive access.
     """
-    with (state.db.read() if tool.read_only else state.db.write()) as tx:
-        now_us = state.now_us()
-        grant = access.authenticate(tx, bearer, now_us, state.token_only)
-        ref = tool.ref(tx, arguments)
-        access.check(tx, grant, tool.name, tool.needs, ref)
-        answer = tool.run(Call(tx, grant, f'connection:{grant.connection}', arguments, now_us, state))
-        if not tool.read_only:
-            activity.record(tx, [line(state, grant, tool, ref, 'ok')])
+    with state.db.write() as tx:
+        grant = access.authenticate(tx, bearer, state.now_us(), state.token_only)
+        return checked(state, tx, grant, tool, arguments)
+
+
+def checked(state: 'State', tx: Tx, grant: access.Grant, tool: Tool, arguments: dict) -> Answer:
+    """The check and the work in one transaction; for a write, its line of activity too."""
+    ref = tool.ref(tx, arguments)
+    access.check(tx, grant, tool.name, tool.needs, ref)
+    now_us = state.now_us()
+    answer = tool.run(Call(tx, grant, f'connection:{grant.connection}', arguments, now_us, state))
+    done = activity.Line(grant.connection, tool.name, *(ref or NO_ITEM), 'ok', now_us)
     if tool.read_only:
-        state.activity.add(line(state, grant, tool, ref, 'ok'))
+        state.activity.add(done)
+    else:
+        activity.record(tx, [done])
     return answer
 
 
 def line(state: 'State', grant: access.Grant, tool: Tool, ref: Optional[Ref], outcome: str) -> activity.Line:
-    return activity.Line(grant.connection, tool.name, *(ref or ('', '')), outcome, state.now_us())
+    """Of a call that was refused."""
+    return activity.Line(grant.connection, tool.name, *(ref or NO_ITEM), outcome, state.now_us())
 
 
 def named_item(tool: Tool, arguments: dict) -> Optional[Ref]:

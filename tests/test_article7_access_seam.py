@@ -194,19 +194,19 @@ def run_worker():
 class TwoTransactions(Seam):
     """The design that the claims exclude: the check in one transaction, the work in the next."""
 
-    def checked_in_two(self, state, bearer, tool, arguments):
+    def written_in_two(self, state, bearer, tool, arguments):
         with state.db.read() as tx:
             grant = access.authenticate(tx, bearer, state.now_us())
             ref = tool.ref(tx, arguments)
             access.check(tx, grant, tool.name, tool.needs, ref)
         self.between(tool)
-        with (state.db.read() if tool.read_only else state.db.write()) as tx:
+        with state.db.write() as tx:
             return tool.run(tools.Call(tx, grant, f'connection:{grant.connection}', arguments, state.now_us(), state))
 
     def setUp(self):
         self.between = lambda tool: None
-        real, tools.checked = tools.checked, self.checked_in_two
-        self.addCleanup(setattr, tools, 'checked', real)
+        real, tools.written = tools.written, self.written_in_two
+        self.addCleanup(setattr, tools, 'written', real)
 
     def test_it_saves_an_edit_after_the_owner_has_revoked(self):
         world = World().build()
