@@ -121,8 +121,8 @@ def with_owners(text: str, owners: Dict[str, str]) -> str:
     return '\n'.join(lines)
 
 
-def first_write(scene: Scene, version: str, key: str) -> str:
-    """The outcome of a write that is there to be refused."""
+def write_to_be_refused(scene: Scene, version: str, key: str) -> str:
+    """The outcome of a write that something else must stop: an empty Brief must never be saved."""
     return scene.call('edit_note_tab', tab_id=scene.tabs['Brief'], operation='replace_text', text='',
                       expected_version=version, idempotency_key=key)[0]
 
@@ -147,13 +147,13 @@ def set_up(scene: Scene) -> Figures:
     here.click('save_tools', connection=connection, off=WRITES)
     scene.say('owner: unticks ' + ', '.join(WRITES) + ' -> Save tools')
     row = '2 the three writing tools unticked'
-    found[row, 'Claude writes'] = first_write(scene, listed['version'], 'while-unticked')
+    found[row, 'Claude writes'] = write_to_be_refused(scene, listed['version'], 'while-unticked')
     found[row, 'Claude reads'] = scene.call('list_note_tabs')[0]
     here.click('save_tools', connection=connection, off=[])
     role = {'of': runs_stage.OWNER, 'kind': 'note', 'id': NOTE}
     here.click('set_role', role='viewer', **role)
     scene.say('owner: may only look at this Note for a moment')
-    found['3 the approver may only look', 'Claude writes'] = first_write(scene, listed['version'], 'while-viewer')
+    found['3 the approver may only look', 'Claude writes'] = write_to_be_refused(scene, listed['version'], 'while-viewer')
     here.click('set_role', role='editor', **role)
     exact = [tab['tab_id'] for tab in listed['tabs'] if tab['label'] == 'Owners']
     found['4 "Owners" by its name', 'leads to'] = 'one exact tab id' if len(exact) == 1 else f'{len(exact)} tabs'
