@@ -153,7 +153,8 @@ def set_up(scene: Scene) -> Figures:
     role = {'of': runs_stage.OWNER, 'kind': 'note', 'id': NOTE}
     here.click('set_role', role='viewer', **role)
     scene.say('owner: may only look at this Note for a moment')
-    found['3 the approver may only look', 'Claude writes'] = write_to_be_refused(scene, listed['version'], 'while-viewer')
+    outcome = write_to_be_refused(scene, listed['version'], 'while-viewer')
+    found['3 the approver may only look', 'Claude writes'] = outcome
     here.click('set_role', role='editor', **role)
     exact = [tab['tab_id'] for tab in listed['tabs'] if tab['label'] == 'Owners']
     found['4 "Owners" by its name', 'leads to'] = 'one exact tab id' if len(exact) == 1 else f'{len(exact)} tabs'
