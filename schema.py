@@ -48,8 +48,8 @@ def check_type(schema: dict, value: Any, path: str) -> None:
     wanted = schema.get('type')
     if wanted is None:
         return
-    names = wanted if isinstance(wanted, list) else [wanted]
-    if not any(type(value) in TYPES[name] for name in names):
+    names = [wanted] if isinstance(wanted, str) else wanted
+    if not any([type(value) in TYPES[name] for name in names]):
         raise invalid(path, ' or '.join(f'an {name}' if name[0] in 'aio' else f'a {name}' for name in names))
 
 
@@ -60,10 +60,10 @@ def check_object(schema: dict, value: dict, path: str, depth: int) -> None:
             raise invalid(join(path, name), 'given: it is required')
     between('members', len(value), schema.get('minProperties'), schema.get('maxProperties'), path)
     for name, member in value.items():
-        if not is_text(name):
-            raise invalid(path, 'an object whose names are text: no NUL, no lone surrogate')
         if name in properties:
             check(properties[name], member, join(path, name), depth + 1)
+        elif not is_text(name):
+            raise invalid(path, 'an object whose names are text: no NUL, no lone surrogate')
         elif extra is False:
             raise invalid(join(path, name[:64]), 'left out: the arguments are ' + (', '.join(properties) or 'none'))
         else:
