@@ -66,7 +66,7 @@ def allowed(tool: Dict[str, Any], arguments: Dict[str, Any], yes: bool) -> bool:
 
 def connect(options: argparse.Namespace, door: host_signin.Door) -> int:
     one = host.Host(options.url, door, os.path.expanduser(options.tokens), scope=options.scope)
-    about, tools = one.initialize().get('serverInfo', {}), one.list_tools()
+    about, tools = one.meet().get('serverInfo', {}), one.list_tools()
     print(shown(f'{about.get("name")} {about.get("version")}, {len(tools)} tools'))
     if find_tool(tools, FIRST_CALL) is None:
         print('connected' if one.access_token else 'this server asked for no sign-in')
@@ -83,7 +83,7 @@ def connect(options: argparse.Namespace, door: host_signin.Door) -> int:
 def call(options: argparse.Namespace, door: host_signin.Door) -> int:
     arguments = read_arguments(options.arguments)
     one = host.Host(options.url, door, os.path.expanduser(options.tokens))
-    one.initialize()
+    one.meet()
     tool = find_tool(one.list_tools(), options.name)
     if tool is None:
         print(f'client.py call: {options.url} has no tool {options.name!r}', file=sys.stderr)
