@@ -85,11 +85,12 @@ LEFT JOIN roles of_project
        ON of_project.person = c.approver AND of_project.kind = 'project' AND of_project.id = p.project
 LEFT JOIN roles of_workspace
        ON of_workspace.person = c.approver AND of_workspace.kind = 'workspace' AND of_workspace.id = c.workspace"""
-# Everything the check has to know, in one statement, from the state of this moment.
+# Everything the check has to know, in one statement, from the state of this moment. CROSS JOIN: SQLite must begin with
+# what is asked, never by walking a table.
 FACTS = f"""
 SELECT c.status, off.tool IS NOT NULL, p.workspace, p.project, m.project IS NOT NULL, i.role, {APPROVER_ROLE}
 FROM (SELECT ? AS connection, ? AS tool, ? AS kind, ? AS id) asked
-JOIN connections c ON c.connection = asked.connection
+CROSS JOIN connections c ON c.connection = asked.connection
 LEFT JOIN tools_off off ON off.connection = c.connection AND off.tool = asked.tool
 LEFT JOIN places p ON p.kind = asked.kind AND p.id = asked.id AND p.workspace = c.workspace AND p.local_only = 0
 LEFT JOIN project_members m ON m.connection = c.connection AND m.project = p.project
@@ -100,7 +101,7 @@ LEFT JOIN invitations i ON i.connection = c.connection AND i.kind = p.kind AND i
 LISTED_IN_PROJECT = f"""
 SELECT p.kind, p.id, p.name
 FROM (SELECT ? AS approver, ? AS workspace) c
-JOIN places p ON p.workspace = c.workspace AND p.local_only = 0
+CROSS JOIN places p ON p.workspace = c.workspace AND p.local_only = 0
 {APPROVER_ROLES}
 WHERE p.project = ? AND (p.kind = ? OR ? IS NULL AND p.kind <> 'project') AND instr(p.folded, ?) > 0
       AND {APPROVER_ROLE} >= {workspaces.VIEWER}

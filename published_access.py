@@ -37,16 +37,22 @@ DISCOVERY = Table(7, 'From the first call to a token', [
     Cell('consent page', 'round trips', None, judged='range', low=2, high=2, reason='a GET and a POST of the browser'),
     Cell('discovery', 'metadata', '/.well-known/oauth-protected-resource/mcp', judged='not run here',
          reason='ours is /.well-known/oauth-protected-resource/api/v1/external-mcp, as the live service has it'),
+    Cell('token', 'expires_in', 3_600, unit='s'),
     Cell('discovery', 'time', '7.5-13.4', judged='not run here', unit='ms', reason='milliseconds are a machine\'s own'),
+    Cell('live: the three legs without a person', 'time', 1.6, judged='not run here', unit='s', reason=NO_MAC),
 ])
 
 BEFORE_A_TOKEN = Table(7, 'What the client sees before it has a token', [
     Cell('initialize', 'status', 200),
     Cell('initialize', 'protocol', '2025-06-18'),
     Cell('initialize', 'server', 'osfoundry 0.1.0'),
+    Cell('initialize', 'instructions', 'list_granted_resources first; exact tab ID; local-only data'),
     Cell('tools/list', 'status', 200),
     Cell('tools/list', 'tools', 59, judged='not run here', reason='the articles name 32 of the 59'),
     Cell('tools/list', 'size', 45_368, judged='not run here', unit='bytes', reason='of the live catalogue'),
+    Cell('tools/list', 'need osfoundry:read', 30, judged='not run here', reason='of the live catalogue'),
+    Cell('tools/list', 'need osfoundry:write', 26, judged='not run here', reason='of the live catalogue'),
+    Cell('tools/list', 'need osfoundry:run', 3),
     Cell('tools/list', 'size of a tool', 769, judged='ratio', unit='bytes', high=769),
     Cell('tools/call', 'status', 401),
     Cell('tools/call', 'content', 'Authentication required'),

@@ -107,6 +107,7 @@ def discover(claude: host.Host, started: float) -> Dict[str, Any]:
     answer = claude.call('list_project_resources', {})
     trips = claude.trips[:-1]                        # the last one is the call again, now with a token
     return {'answer': answer, 'first': trips[0].status, 'round trips': len(trips), 'metadata': trips[1].url,
+            'expires_in': claude.grant['tokens']['expires_in'],
             'ms': 1_000 * (time.perf_counter() - started)}
 
 
@@ -153,7 +154,8 @@ def main(argv: Sequence[str]) -> int:
         figures.update({(step.text, DESIGNS[check]): step.answer for step in steps})
         discovery = {('first call', 'status'): found['first'], ('discovery', 'round trips'): found['round trips'],
                      ('registration', 'round trips'): found['registration'],
-                     ('consent page', 'round trips'): found['consent page']}
+                     ('consent page', 'round trips'): found['consent page'],
+                     ('token', 'expires_in'): found['expires_in']}
     names = [DESIGNS[check] for check in chosen]
     scenario = published_access.SCENARIO._replace(
         cells=[cell for cell in published_access.SCENARIO.cells if cell.column in names])

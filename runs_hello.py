@@ -11,6 +11,7 @@ Not here: what follows the 401 (runs_access.py, host_signin.py).
 import argparse
 import contextlib
 import json
+import re
 import sys
 from typing import Any, Dict, List, Sequence
 from urllib.parse import urlsplit
@@ -25,6 +26,8 @@ import runs_stage
 PROTOCOL = '2025-06-18'                   # what the article's client asked for
 HEADERS = {'Content-Type': 'application/json', 'Accept': 'application/json, text/event-stream'}
 WELL_KNOWN = '/.well-known/oauth-protected-resource'
+INSTRUCTIONS = {'list_granted_resources first': r'list_granted_resources\b.*\bfirst|first\b.*list_granted_resources',
+                'exact tab ID': r'exact tab id', 'local-only data': r'not available to cloud|unavailable to cloud'}
 
 # --- rules --------------------------------------------------------------------
 
@@ -48,9 +51,11 @@ def shake_hands(url: str, say: Any) -> Dict[published.Place, published.Value]:
     result = json.loads(reply.body)['result']
     server = f'{result["serverInfo"]["name"]} {result["serverInfo"]["version"]}'
     say(f'initialize             {reply.status}   protocol {result["protocolVersion"]}, server {server}')
-    say('                             ' + result.get('instructions', '').replace('\n', ' '))
+    instructions = result.get('instructions', '').replace('\n', ' ')
+    say('                             ' + instructions)
+    said = [name for name, words in INSTRUCTIONS.items() if re.search(words, instructions, re.IGNORECASE)]
     return {('initialize', 'status'): reply.status, ('initialize', 'protocol'): result['protocolVersion'],
-            ('initialize', 'server'): server}
+            ('initialize', 'server'): server, ('initialize', 'instructions'): '; '.join(said)}
 
 
 def list_tools(url: str, say: Any) -> Dict[published.Place, published.Value]:
@@ -65,9 +70,11 @@ def list_tools(url: str, say: Any) -> Dict[published.Place, published.Value]:
             break
         params = {'cursor': result['nextCursor']}
     say(f'tools/list             {status}   {len(tools)} tools, {size:,} bytes')
-    for scope, count in sorted(scopes(tools).items()):
+    counts = scopes(tools)
+    for scope, count in sorted(counts.items()):
         say(f'                             {count} need {scope}')
-    return {('tools/list', 'status'): status, ('tools/list', 'size of a tool'): round(size / len(tools))}
+    return {('tools/list', 'status'): status, ('tools/list', 'need osfoundry:run'): counts.get('osfoundry:run', 0),
+            ('tools/list', 'size of a tool'): round(size / len(tools))}
 
 
 def scopes(tools: Sequence[dict]) -> Dict[str, int]:
