@@ -240,7 +240,7 @@ def check_modern(method: str, params: dict, headers: Dict[str, str]) -> None:
         if (unwrapped(sent) if header == 'Mcp-Name' else sent) != value:
             raise ProtocolError(HEADER_MISMATCH, f'Header mismatch: {header} must say what the body says', 400)
     if not isinstance(meta[VERSION_KEY], str) or not isinstance(meta[CAPABILITIES_KEY], dict):
-        raise ProtocolError(INVALID_PARAMS, 'params._meta: the version is a string, the capabilities are an object', 400)
+        raise ProtocolError(INVALID_PARAMS, 'params._meta: the version is a string, the capabilities an object', 400)
     if meta[VERSION_KEY] not in MODERN_VERSIONS:
         raise unsupported(meta[VERSION_KEY])
 
