@@ -94,6 +94,12 @@ def cost_tables(spent: Dict[str, Spent]) -> List[dict]:
             published.compare(article.ORDER, order)]
 
 
+def best_and_median(way: Sequence[float], eight: Sequence[float]) -> str:
+    """The ratio is of the best of each, as timeit advises: what is above it was other people's work."""
+    return (f'best of {len(way)}: {1_000 * min(way):.1f} ms against {1_000 * min(eight):.1f} ms '
+            f'(medians {median_ms(way):.1f} and {median_ms(eight):.1f})')
+
+
 # --- I/O ----------------------------------------------------------------------
 
 def measure_cost(n: int) -> Dict[str, Spent]:
@@ -134,12 +140,10 @@ def measure_ways(folder: str, n: int) -> dict:
     figures = {}
     for row in article.WAYS:
         spent = bench_ways.in_turn(os.path.join(folder, row.replace(' ', '-').replace(',', '')), row, n)
-        eight = statistics.median(spent['eight processes'])
+        eight = spent['eight processes']
         for way in ('one pack', 'pygit2', 'dulwich'):
             if way in spent:
-                middle = statistics.median(spent[way])
-                figures[row, way] = Figure(eight / middle, reason=f'{1_000 * middle:.1f} ms, the eight processes '
-                                                                  f'{1_000 * eight:.1f} ms')
+                figures[row, way] = Figure(min(eight) / min(spent[way]), reason=best_and_median(spent[way], eight))
     cells = [cell if (cell.row, cell.column) in figures else cell._replace(
         judged='not run here', low=None, reason='not installed') for cell in article.APPROVAL.cells]
     return published.compare(article.APPROVAL._replace(cells=cells), figures)

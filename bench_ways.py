@@ -96,7 +96,7 @@ class Desk:
     def commit_once(self) -> None:
         """The least that a decision costs on this disk: one row, one COMMIT, synced."""
         with self.db.write() as tx:
-            proposal_intake.register(tx, 'r')
+            proposal_intake.register(tx, f'another {next(self.keys)}')
 
     def between(self, proposal: str) -> int:
         """Processes between the naive look and the naive write."""

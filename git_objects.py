@@ -16,7 +16,7 @@ from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 # --- data ---------------------------------------------------------------------
 
 OID = re.compile(r'[0-9a-f]{40}|[0-9a-f]{64}')
-TREE_ENTRY = re.compile(rb'([0-7]+) ([^\0]+)\0', re.DOTALL)
+TREE_ENTRY = {size: re.compile(rb'([0-7]+) ([^\0]+)\0(.{%d})' % size, re.DOTALL) for size in (20, 32)}
 FILE, EXECUTABLE, TREE = b'100644', b'100755', b'40000'
 NOT_A_FILE = {b'120000': 'a symbolic link', b'160000': 'a submodule', TREE: 'a directory'}
 PACK_TYPES = {'commit': 1, 'tree': 2, 'blob': 3}
@@ -71,13 +71,8 @@ def commit_data(intent: Intent, tree: str) -> bytes:
 
 
 def parse_tree(data: bytes, id_bytes: int) -> Dict[bytes, Tuple[bytes, bytes]]:
-    """{name: (mode, raw object id)} in the tree's order."""
-    entries, at = {}, 0
-    while at < len(data):
-        match = TREE_ENTRY.match(data, at)
-        at = match.end() + id_bytes
-        entries[match[2]] = (match[1], data[match.end():at])
-    return entries
+    """{name: (mode, raw object id)} in the tree's order. Each entry begins where the last one ended."""
+    return {name: (mode, raw) for mode, name, raw in TREE_ENTRY[id_bytes].findall(data)}
 
 
 def tree_data(entries: Dict[bytes, Tuple[bytes, bytes]]) -> bytes:

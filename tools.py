@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 import access
 import activity
 import schema
+import versioned
 from versioned import Database, Ref, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -89,6 +90,9 @@ def written(state: 'State', bearer: Optional[str], tool: Tool, arguments: dict) 
     Between step 1 and this BEGIN the owner may have revoked. A revocation is a writer too, so inside the transaction it
     is either done and seen, or not yet begun. A stored replay is behind the same check: it does not outlive access.
     """
+    answer = replayed(state, bearer, tool, arguments)
+    if answer is not None:
+        return answer
     with state.db.write() as tx:
         grant = access.authenticate(tx, bearer, state.now_us(), state.token_only)
         return checked(state, tx, grant, tool, arguments)
@@ -105,6 +109,19 @@ def checked(state: 'State', tx: Tx, grant: access.Grant, tool: Tool, arguments: 
         state.activity.add(done)
     else:
         activity.record(tx, [done])
+    return answer
+
+
+def replayed(state: 'State', bearer: Optional[str], tool: Tool, arguments: dict) -> Optional[dict]:
+    """The first answer of a repeated write, behind the same check; None: there is none. A retry costs one read."""
+    with state.db.read() as tx:
+        grant = access.authenticate(tx, bearer, state.now_us(), state.token_only)
+        answer = versioned.stored(tx, f'connection:{grant.connection}', arguments.get('idempotency_key'), tool.name,
+                                  arguments)
+        if answer is not None:
+            ref = tool.ref(tx, arguments)
+            access.check(tx, grant, tool.name, tool.needs, ref)
+            state.activity.add(activity.Line(grant.connection, tool.name, *(ref or NO_ITEM), 'ok', state.now_us()))
     return answer
 
 

@@ -17,7 +17,7 @@ import threading
 import time
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
-from typing import Any, Callable, Iterator, NamedTuple, Sequence
+from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence
 
 # --- data ---------------------------------------------------------------------
 
@@ -153,6 +153,14 @@ def once(tx: Tx, actor: str, key: str, tool: str, arguments: dict, work: Callabl
         raise Refusal('idempotency_key_reused_with_different_body',
                       f'the key {key!r} was used for another call: use a new key for a new call')
     return {**json.loads(row[1]), 'replayed': True}
+
+
+def stored(tx: Tx, actor: str, key: Any, tool: str, arguments: dict) -> Optional[dict]:
+    """The answer that `once` would repeat for this very call; None when it would work or refuse. Reads only."""
+    row = isinstance(key, str) and tx.execute(
+        'SELECT answer FROM replays WHERE actor = ? AND key = ? AND body_hash = ?',
+        (actor, key, body_hash(tool, arguments))).fetchone()
+    return {**json.loads(row[0]), 'replayed': True} if row else None
 
 
 def body_hash(tool: str, arguments: dict) -> bytes:
