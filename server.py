@@ -24,6 +24,7 @@ import access
 import activity
 import catalogue
 import channel_store
+import kb_folder
 import kb_store
 import mcp
 import note_folder
@@ -43,16 +44,17 @@ import signin
 import tools
 import wire
 import workspace
-from versioned import Database, Refusal
+from versioned import Database, Ref, Refusal
 from wire import Request, Response
 
 # --- data ---------------------------------------------------------------------
 
 SCHEMAS = (workspace.SCHEMA, access.SCHEMA, activity.SCHEMA, owner.SCHEMA, oauth.SCHEMA, oauth_tokens.SCHEMA,
-           kb_store.SCHEMA, note_store.SCHEMA, rooms.SCHEMA, proposal_intake.SCHEMA,
+           kb_store.SCHEMA, kb_folder.SCHEMA, note_store.SCHEMA, rooms.SCHEMA, proposal_intake.SCHEMA,
            record_store.SCHEMA, channel_store.SCHEMA, session_store.SCHEMA)
 DAY_S = 24 * 3600
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')
+KB = Ref('knowledge_base', 'kb')    # of --kb; its project has the same id
 
 
 class Config(NamedTuple):
@@ -273,10 +275,29 @@ def load_folders(state: tools.State, config: Config) -> None:
     """What the folders of the flags hold and the state does not yet, into the first workspace of its owner."""
     with state.db.write() as tx:
         home = workspace.workspaces_of(tx, owner.ensure_owner(tx))[0][0]
+    if config.kb:
+        load_articles(state, config.kb, home)
     if config.notes:
         note_folder.serve(state.db, config.notes, home, state.now_us())
     repositories.serve(state, config.data, config.repo or '', config.git, home,
                        agreed=lambda path: config.demo or repositories.ask(path))
+
+
+def load_articles(state: tools.State, folder: str, home: str) -> None:
+    """The folder's Markdown files as published articles, read again at every start; what was edited here stays."""
+    if not os.path.isdir(folder):
+        raise Refusal('kb_not_readable', f'--kb {ascii(folder)}: not a folder')
+    outcome = kb_folder.import_folder(state.db, KB.id, folder, False, state.now_us())
+    with state.db.write() as tx:
+        if tx.execute('SELECT 1 FROM places WHERE kind = ? AND id = ?', KB).fetchone() is None:
+            name = os.path.basename(os.path.abspath(folder))
+            name = name if name.isprintable() and name.strip() else KB.id
+            access.create_project(tx, KB.id, home, name)
+            access.place(tx, KB, home, KB.id, False, name)
+    for path, reason in outcome['skipped']:
+        print(f'kb: skipped {ascii(path)}: {ascii(reason)}', file=sys.stderr)
+    print(f'kb: {len(outcome["new"])} new, {len(outcome["changed"])} changed, {len(outcome["unpublished"])} unpublished, '
+          f'{len(outcome["unchanged"])} as before', file=sys.stderr)
 
 
 def private_folder(path: str) -> None:

@@ -28,6 +28,10 @@ class WithFolder(unittest.TestCase):
         self.addCleanup(self.reap, process.child)
         return process
 
+    def call(self, talk, token, name, arguments):
+        answer = talk.ask(rpc(message('tools/call', {'name': name, 'arguments': arguments}), token=token))
+        return json.loads(answer.json['result']['content'][0]['text'])
+
     def reap(self, child):
         if child.poll() is None:
             child.kill()
@@ -103,6 +107,41 @@ class Data(WithFolder):
         server.private_folder(private)
 
 
+class Articles(WithFolder):
+    def test_a_folder_of_articles_is_served_and_read_again_at_the_next_start(self):
+        pages = os.path.join(self.folder, 'handbook')
+        os.mkdir(pages)
+        for words in ('30 days', '14 days'):
+            with open(os.path.join(pages, 'refunds.md'), 'w') as file:
+                file.write(f'# Refund policy\n\n{words}\n')
+            process = self.process('--kb', pages)
+            token = self.token()
+            with Talk(process.port) as talk:
+                found = self.call(talk, token, 'search_knowledge_base', {'knowledge_base_id': 'kb', 'query': 'refund'})
+                self.assertEqual([hit['title'] for hit in found['results']], ['Refund policy'])
+                article = self.call(talk, token, 'read_knowledge_article', {'knowledge_base_id': 'kb', 'article_id': 'refunds.md'})
+                self.assertIn(words, article['content'])
+            status, errors = process.end(signal.SIGTERM)
+            self.assertEqual((status, errors.count('\n'), errors[:4]), (0, 1, 'kb: '))
+
+    def test_a_folder_that_is_none_is_one_line_and_1(self):
+        with redirect_stderr(StringIO()) as log:
+            self.assertEqual(server.main(['--port', '0', '--data', self.data, '--kb', os.path.join(self.folder, 'none')]), 1)
+        self.assertEqual(log.getvalue().count('\n'), 1)
+
+    def token(self):
+        """Of a connection in the project that the folder lies in."""
+        database = server.Database(os.path.join(self.data, 'state.db'), server.SCHEMAS)
+        with database.write() as tx:
+            home = tx.execute("SELECT workspace FROM places WHERE kind = 'project' AND id = 'kb'").fetchone()[0]
+            connection = access.add_assistant(tx, home, server.owner.OWNER[0], 'claude', 'Claude research', 1)
+            access.attach(tx, connection, home, server.owner.OWNER[0])
+            access.add_to_project(tx, connection, 'kb')
+            token = access.issue_access_token(tx, connection, access.SCOPES, server.tools.time.time_ns() // 1000, 3600)
+        database.close()
+        return token
+
+
 class TwoOnOneFolder(WithFolder):
     def test_both_start_at_one_instant_on_an_empty_folder_and_each_sees_what_the_other_did(self):
         first, second = self.both()
@@ -139,10 +178,6 @@ class TwoOnOneFolder(WithFolder):
         for thread in threads:
             thread.join()
         return found
-
-    def call(self, talk, token, name, arguments):
-        answer = talk.ask(rpc(message('tools/call', {'name': name, 'arguments': arguments}), token=token))
-        return json.loads(answer.json['result']['content'][0]['text'])
 
 
 if __name__ == '__main__':
