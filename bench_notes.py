@@ -7,8 +7,8 @@ not write the Note again, memory stays flat. Beside it the simplest storage, the
     python3 bench.py notes                 Notes of 1, 100 and 1,000 tabs, a sheet of 1,000 x 1,000: about 20 s
     python3 bench.py notes --json          the table for programs
 
-Two things that are compared are timed in turn, in one run, each answer checked; the medians' ratio is judged. Syncing
-to disk is switched off for the timing: it costs every edit the same and would hide what differs.
+Two things that are compared are timed in turn, in one run, each answer checked, and the median of the rounds' ratios
+is judged. Syncing to disk is switched off: it costs every edit the same and would hide what differs.
 Not here: the store (note_store.py, note_tabs.py), the access check (bench_access.py).
 """
 import argparse
@@ -123,16 +123,25 @@ def json_edit(bench: Bench) -> None:
                    (json.dumps(sheet),))
 
 
-def in_turn(rounds: int, works: Dict[str, Callable[[], None]]) -> Dict[str, float]:
-    """Median seconds of each, timed one after the other in every round, so that a busy machine is busy for all."""
+def in_turn(rounds: int, works: Dict[str, Callable[[], None]]) -> Dict[str, List[float]]:
+    """Seconds of each in every round, timed one right after the other, every other round the other way about."""
     taken: Dict[str, List[float]] = {name: [] for name in works}
     for number in range(rounds + 2):                        # the first two rounds only warm up
-        for name, work in works.items():
+        for name in list(works)[::1 if number % 2 else -1]:
             started = time.perf_counter()
-            work()
+            works[name]()
             if number >= 2:
                 taken[name].append(time.perf_counter() - started)
-    return {name: statistics.median(times) for name, times in taken.items()}
+    return taken
+
+
+def ms(seconds: List[float]) -> str:
+    return f'{statistics.median(seconds) * 1e3:.3g} ms'
+
+
+def ratio(taken: Dict[str, List[float]], slow: str, fast: str) -> float:
+    """The median of the rounds' own ratios: a machine that gets busy meets both halves of a round."""
+    return statistics.median([one / other for one, other in zip(taken[slow], taken[fast])])
 
 
 # --- I/O ----------------------------------------------------------------------
@@ -177,18 +186,16 @@ def measure(bench: Bench, say: Callable[[str], None]) -> Figures:
     texts = in_turn(ROUNDS, {note: (lambda note=note: edit_text(bench, note)) for note in NOTES})
     lists = in_turn(SLOW_ROUNDS, {note: (lambda note=note: list_tabs(bench, note)) for note in NOTES})
     for note, count in NOTES.items():
-        say(f'Note of {count:>5,} tabs: edit of one {texts[note] * 1e3:.3f} ms, '
-            f'list_note_tabs {lists[note] * 1e3:.3f} ms')
-    found['edit of one tab', 'Note of 1,000 tabs against 1 tab'] = texts['thousand'] / texts['one']
+        say(f'Note of {count:>5,} tabs: edit of one {ms(texts[note])}, list_note_tabs {ms(lists[note])}')
+    found['edit of one tab', 'Note of 1,000 tabs against 1 tab'] = ratio(texts, 'thousand', 'one')
     found['edit of one tab', 'bytes to disk, 1,000 tabs against 1 tab'] = (
         bytes_written(bench, 'thousand') / bytes_written(bench, 'one'))
     cells = in_turn(ROUNDS, {side: (lambda side=side: edit_cell(bench, side)) for side in SIDES})
-    ranges = in_turn(ROUNDS // 4, {side: (lambda side=side: read_range(bench, side)) for side in SIDES})
+    ranges = in_turn(ROUNDS, {side: (lambda side=side: read_range(bench, side)) for side in SIDES})
     for note, side in SIDES.items():
-        say(f'sheet of {side:,} x {side:,}: 100 x 100 cells {ranges[note] * 1e3:.2f} ms, '
-            f'edit of a cell {cells[note] * 1e3:.3f} ms')
-    found['edit of one cell', 'sheet of 1,000 x 1,000 against 100 x 100'] = cells['large'] / cells['small']
-    found['range of 100 x 100', 'sheet of 1,000 x 1,000 against 100 x 100'] = ranges['large'] / ranges['small']
+        say(f'sheet of {side:,} x {side:,}: 100 x 100 cells {ms(ranges[note])}, edit of a cell {ms(cells[note])}')
+    found['edit of one cell', 'sheet of 1,000 x 1,000 against 100 x 100'] = ratio(cells, 'large', 'small')
+    found['range of 100 x 100', 'sheet of 1,000 x 1,000 against 100 x 100'] = ratio(ranges, 'large', 'small')
     found['2,000 ranges', 'growth of memory'] = memory_growth(bench)
     return {**found, **against_json(bench, say)}
 
@@ -217,10 +224,10 @@ def against_json(bench: Bench, say: Callable[[str], None]) -> Figures:
         tx.execute("INSERT INTO json_notes VALUES ('large', 1, ?)", (body,))
     ranges = in_turn(SLOW_ROUNDS, {'json': lambda: json_range(bench), 'ours': lambda: read_range(bench, 'large')})
     edits = in_turn(SLOW_ROUNDS, {'json': lambda: json_edit(bench), 'ours': lambda: edit_cell(bench, 'large')})
-    say(f'the Note as one JSON text of {len(body) / 1e6:.1f} MB: 100 x 100 cells {ranges["json"] * 1e3:.0f} ms, '
-        f'edit of a cell {edits["json"] * 1e3:.0f} ms')
-    return {('range of 100 x 100', 'against the Note as one JSON text'): ranges['json'] / ranges['ours'],
-            ('edit of one cell', 'against the Note as one JSON text'): edits['json'] / edits['ours']}
+    say(f'the Note as one JSON text of {len(body) / 1e6:.1f} MB: 100 x 100 cells {ms(ranges["json"])}, '
+        f'edit of a cell {ms(edits["json"])}')
+    return {('range of 100 x 100', 'against the Note as one JSON text'): ratio(ranges, 'json', 'ours'),
+            ('edit of one cell', 'against the Note as one JSON text'): ratio(edits, 'json', 'ours')}
 
 
 # --- main ---------------------------------------------------------------------
