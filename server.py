@@ -296,8 +296,8 @@ def load_articles(state: tools.State, folder: str, home: str) -> None:
             access.place(tx, KB, home, KB.id, False, name)
     for path, reason in outcome['skipped']:
         print(f'kb: skipped {ascii(path)}: {ascii(reason)}', file=sys.stderr)
-    print(f'kb: {len(outcome["new"])} new, {len(outcome["changed"])} changed, {len(outcome["unpublished"])} unpublished, '
-          f'{len(outcome["unchanged"])} as before', file=sys.stderr)
+    counts = ', '.join(f'{len(outcome[name])} {name}' for name in ('new', 'changed', 'unpublished', 'unchanged'))
+    print(f'kb: {counts}', file=sys.stderr)
 
 
 def private_folder(path: str) -> None:
