@@ -262,9 +262,13 @@ def listed(tx: Tx, grant: Grant, project: Optional[str] = None, kind: Optional[s
 
 def invited(tx: Tx, grant: Grant, kind: str) -> List[Tuple[Ref, str]]:
     """(item, name) of what lies in no project and was opened to this connection by name."""
-    rows = tx.execute('SELECT p.kind, p.id, p.name FROM invitations i JOIN places p ON p.kind = i.kind AND p.id = i.id '
-                      'WHERE i.connection = ? AND i.kind = ? AND p.workspace = ? AND p.local_only = 0 '
-                      'AND p.project IS NULL ORDER BY p.id', (grant.connection, kind, grant.workspace))
+    rows = tx.execute(f"""
+        SELECT p.kind, p.id, p.name
+        FROM connections c JOIN invitations i ON i.connection = c.connection AND i.kind = ?
+        JOIN places p ON p.kind = i.kind AND p.id = i.id AND p.workspace = c.workspace AND p.local_only = 0
+        {APPROVER_ROLES}
+        WHERE c.connection = ? AND p.project IS NULL AND {APPROVER_ROLE} >= {workspaces.VIEWER} ORDER BY p.id""",
+                      (kind, grant.connection))
     return [(Ref(kind_, item), name) for kind_, item, name in rows]
 
 
@@ -308,6 +312,11 @@ def require_role_of(tx: Tx, person: str, ref: Ref, least: int) -> None:
         raise Refusal('not_found', f'there is no {ref.kind} {ref.id!r} for you')
     if held < least:
         raise Refusal('role_too_low', f'you may look at this {ref.kind} and not change it: ask its owner')
+
+
+def workspace_of(tx: Tx, ref: Ref) -> str:
+    """Of an item that is there: ask for a role on it first."""
+    return tx.execute('SELECT workspace FROM places WHERE kind = ? AND id = ?', ref).fetchone()[0]
 
 
 def move(tx: Tx, ref: Ref, project: Optional[str]) -> None:

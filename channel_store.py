@@ -199,6 +199,15 @@ def require_inviter(tx: Tx, channel: str, person: str) -> None:
         raise Refusal('owner_invites', 'this channel is private: only its owner can invite to it', channel_id=channel)
 
 
+def require_reader(tx: Tx, channel: str, person: str) -> None:
+    """A person's way into a private channel is its roster; for whoever is not on it the channel is not there."""
+    row = tx.execute('SELECT private FROM channels WHERE channel_id = ?', (channel,)).fetchone()
+    inside = tx.execute("SELECT 1 FROM channel_members WHERE channel_id = ? AND handle = ? AND kind = 'person'",
+                        (channel, person)).fetchone()
+    if row is None or (row[0] and not inside):
+        raise Refusal('not_found', f'there is no channel {channel!r} for you', channel_id=channel)
+
+
 def set_member(tx: Tx, channel: str, handle: str, kind: str, reachable: bool) -> None:
     """Into the roster, or reachable from now on, or no longer."""
     count = tx.execute('SELECT count(*) FROM channel_members WHERE channel_id = ? AND handle <> ?',

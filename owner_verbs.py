@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List
 import access
 import activity
 import channel_store
+import session_store
 import workspace as workspaces
 from tools import State
 from versioned import Ref, Refusal, Tx, invalid, stamp_text
@@ -80,7 +81,8 @@ def list_connections(state: State, person: str, arguments: dict) -> dict:
 def add_to_project(state: State, person: str, arguments: dict) -> dict:
     with state.db.write() as tx:
         connection = own_connection(tx, person, arguments)['connection']
-        access.add_to_project(tx, connection, field(arguments, 'project'))
+        access.require_role_of(tx, person, Ref('project', field(arguments, 'project')), workspaces.EDITOR)
+        access.add_to_project(tx, connection, arguments['project'])
     return {'connection': connection, 'project': arguments['project']}
 
 
@@ -94,9 +96,13 @@ def remove_from_project(state: State, person: str, arguments: dict) -> dict:
 def invite(state: State, person: str, arguments: dict) -> dict:
     with state.db.write() as tx:
         connection = own_connection(tx, person, arguments)['connection']
-        if arguments.get('kind') == 'channel':
-            channel_store.require_inviter(tx, field(arguments, 'id'), person)
-        access.invite(tx, connection, item(arguments), field(arguments, 'role', 'member'))
+        ref = item(arguments)
+        access.require_role_of(tx, person, ref, workspaces.EDITOR)
+        if ref.kind == 'channel':
+            channel_store.require_inviter(tx, ref.id, person)
+        if ref.kind == 'session':
+            session_store.require_owner(tx, ref.id, person)
+        access.invite(tx, connection, ref, field(arguments, 'role', access.INVITED_AS.get(ref.kind, 'member')))
     return {'connection': connection, 'kind': arguments['kind'], 'id': arguments['id']}
 
 
@@ -145,16 +151,16 @@ def revoke(state: State, person: str, arguments: dict) -> dict:
 
 
 def move_item(state: State, person: str, arguments: dict) -> dict:
-    """Into another project of the same workspace; no project at all when `project` is null."""
+    """Into another project of the item's workspace; into none when `project` is null. Takes a right to both."""
     ref, project = item(arguments), arguments.get('project')
     if ref.kind in STAYS:
         raise invalid('kind', 'of an item that can be moved: a project and its channel stay, a channel opens by Invite')
     with state.db.write() as tx:
-        workspace = own_workspace(tx, person, arguments)
-        workspaces.require_role(tx, person, workspace, workspaces.EDITOR)
-        access.require_place(tx, ref, workspace)
+        access.require_role_of(tx, person, ref, workspaces.EDITOR)
         if project is not None:
-            access.require_place(tx, Ref('project', field(arguments, 'project')), workspace)
+            target = Ref('project', field(arguments, 'project'))
+            access.require_role_of(tx, person, target, workspaces.EDITOR)
+            access.require_place(tx, target, access.workspace_of(tx, ref))
         access.move(tx, ref, project)
     return {'kind': ref.kind, 'id': ref.id, 'project': project}
 

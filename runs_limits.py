@@ -152,6 +152,7 @@ def every_call(limits: Limits) -> None:
     click('set_role', of=OWNER, kind='note', id=NOTE, role='viewer')
     limits.see('the approver may only look', 'edit', limits.code('edit_note_tab', **edit))
     limits.see('the approver may only look', 'read', read())
+    click('set_role', of=OWNER, kind='note', id=NOTE, role='owner')
     click('move_item', kind='note', id=NOTE, project=OTHER_PROJECT)
     limits.see('the Note moved to another project', 'next call', read())
     click('move_item', kind='note', id=NOTE, project=PROJECT)

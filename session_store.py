@@ -194,6 +194,13 @@ def create_session(tx: Tx, session: str, name: str, kind: str, person: str) -> N
     tx.execute('INSERT INTO sessions VALUES (?, ?, ?, ?)', (session, name, kind, person))
 
 
+def require_owner(tx: Tx, session: str, person: str) -> None:
+    """The runner role on a session is granted by the person whose desktop it runs on, and by nobody else."""
+    if session_row(tx, session)[2] != person:
+        raise Refusal('owner_invites', 'this session runs on somebody else\'s desktop: only that person can open it',
+                      session_id=session)
+
+
 def set_sharing(tx: Tx, person: str, on: bool, now_us: int) -> None:
     """The owner's switch. Switched off, what still waits is cancelled: it must not start when he switches it on."""
     tx.execute('INSERT INTO desktops VALUES (?, ?, 0) ON CONFLICT (person) DO UPDATE SET sharing = excluded.sharing',

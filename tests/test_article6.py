@@ -216,6 +216,11 @@ class TheDesktop(WithProject):
         self.assertEqual(self.answer('cancel_graph_run', **cancel, idempotency_key=self.world.key())['status'], 'cancelling')
         self.assertEqual(self.verb('desktop_asks')['cancel'], [second])
 
+    def test_the_runner_role_is_granted_by_the_person_whose_desktop_it_is(self):
+        grant = {'connection': self.world.connection, 'kind': 'session', 'id': 'graph-a', 'role': 'runner'}
+        self.refuses('owner_invites', owner_verbs.invite, self.world.state, APPROVER, grant)
+        owner_verbs.invite(self.world.state, OWNER, grant)
+
     def test_an_agent_session_is_asked_by_its_own_tool(self):
         self.assertEqual(self.run_code('request_session_run', session_id='agent-a', request='go'), 'ok')
         self.assertEqual(self.run_code('run_graph_session', session_id='agent-a', request='go'), 'invalid_argument')
@@ -256,6 +261,31 @@ class MessageChannels(WithProject):
         self.refuses('owner_invites', self.invite, APPROVER, 'board')
         self.invite(OWNER, 'board')
         self.assertFalse(self.post('board')['isError'])
+
+    def test_who_is_not_in_a_private_channel_does_not_write_in_it_and_invites_to_nothing_he_may_not_see(self):
+        self.create(channel_id='board', name='Board', private=True)
+        message = {'channel_id': 'board', 'text': 'hello', 'idempotency_key': self.world.key()}
+        self.refuses('not_found', owner_channels.post_message, self.world.state, APPROVER, message)
+        member = {'channel_id': 'board', 'handle': APPROVER, 'kind': 'person', 'reachable': True}
+        owner_channels.set_member(self.world.state, OWNER, member)
+        owner_channels.post_message(self.world.state, APPROVER, message)
+        self.click(workspace.set_role, APPROVER, INVITED, 'none')
+        self.refuses('not_found', self.invite, APPROVER, INVITED.id)
+
+    def test_an_invited_channel_that_the_approver_may_no_longer_see_is_listed_no_more(self):
+        self.click(workspace.set_role, APPROVER, INVITED, 'none')
+        self.assertEqual(self.answer('list_granted_resources')['channels'], [])
+
+    def test_moving_takes_a_right_to_the_item_and_to_both_ends(self):
+        move = {'kind': 'note', 'id': 'note-a1', 'project': 'project-b'}
+        for ref in (Ref('note', 'note-a1'), Ref('project', 'project-b')):
+            self.click(workspace.set_role, APPROVER, ref, 'viewer')
+            self.refuses('role_too_low', owner_verbs.move_item, self.world.state, APPROVER, move)
+            self.click(workspace.clear_role, APPROVER, ref)
+        self.click(access.create_project, 'elsewhere', 'other', 'Elsewhere')
+        self.refuses('not_found', owner_verbs.move_item, self.world.state, OWNER, dict(move, project='elsewhere'))
+        owner_verbs.move_item(self.world.state, APPROVER, move)
+        self.assertEqual(self.refusal('list_note_tabs', note_id='note-a1')['error'], 'not_in_project')
 
     def test_an_invitation_of_one_connection_is_not_anothers(self):
         _, token = self.second()
