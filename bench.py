@@ -13,6 +13,7 @@ from typing import Callable, Dict, Sequence
 import bench_access
 import bench_codex
 import bench_notes
+import bench_peers
 import bench_power
 import bench_proposals
 import bench_render
@@ -25,6 +26,7 @@ COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'access': bench_access.main,
     'codex': bench_codex.main,
     'notes': bench_notes.main,
+    'peers': bench_peers.main,
     'power': bench_power.main,
     'proposals': bench_proposals.main,
     'render': bench_render.main,

@@ -69,7 +69,7 @@ def verdict(case: Case, outcome: Outcome) -> str:
     if outcome.survivors:
         return f'{outcome.survivors} left alive'
     if outcome.late_s > GRACE_S:
-        return f'{outcome.late_s:.1f} s late'
+        return f'{outcome.late_s:.1f} s late: {outcome.error}'
     if case.status in ('answered', 'partial') and outcome.text != case.text:
         return f'lost the answer: {outcome.error}' if not outcome.text else 'another text'
     if case.status == 'answered' and outcome.error is not None:
