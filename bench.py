@@ -12,6 +12,7 @@ from typing import Callable, Dict, Sequence
 
 import bench_access
 import bench_codex
+import bench_kb
 import bench_notes
 import bench_peers
 import bench_power
@@ -25,6 +26,7 @@ import bench_wrap
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'access': bench_access.main,
     'codex': bench_codex.main,
+    'kb': bench_kb.main,
     'notes': bench_notes.main,
     'peers': bench_peers.main,
     'power': bench_power.main,

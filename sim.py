@@ -11,6 +11,8 @@ from typing import Callable, Dict, List, Sequence
 
 import published
 import sim_cache
+import sim_closed
+import sim_growth
 import sim_kb
 
 # --- data ---------------------------------------------------------------------
@@ -18,6 +20,8 @@ import sim_kb
 # What one command says of itself, and its main. `tables()` of the first two makes the run without arguments.
 COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'kb': sim_kb.main,
+    'closed-form': sim_closed.main,
+    'growth': sim_growth.main,
     'cache': sim_cache.main,
 }
 TABLES: List[Callable[[], List[dict]]] = [

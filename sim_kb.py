@@ -18,7 +18,7 @@ import math
 import re
 import statistics
 import tempfile
-from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import published
 import published_kb
@@ -177,10 +177,14 @@ def fit(groups: Sequence[Figures], spreads: Dict[Key, Spread]) -> Dict[Place, fl
             ('all together', 'groups of days that fit worse'): share(sum(worse), len(worse))}
 
 
-def tables(settings: Settings = Settings(), seeds: Sequence[int] = sim_model.SEEDS,
-           count: int = sim_model.GROUPS) -> List[dict]:
+def tables(settings: Settings = Settings(), seeds: Sequence[int] = sim_model.SEEDS, count: int = sim_model.GROUPS,
+           svg: Optional[str] = None) -> List[dict]:
     """The tables as published.py prints them; of another day than the article's, our figures in the model's ranges."""
-    here = figures(play_store(settings, seeds), settings)
+    plays = play_store(settings, seeds)
+    if svg is not None:
+        import sim_pictures                                     # it draws these figures: above this page
+        sim_pictures.write_pictures(svg, settings, seeds, plays.checks)
+    here = figures(plays, settings)
     groups = [figures(play_model(settings, range(first, first + len(seeds))), settings)
               for first in range(1, 1 + count * len(seeds), len(seeds))]
     spreads = spread(groups)
@@ -281,4 +285,5 @@ def seed_list(text: str) -> List[int]:
 
 def main(argv: Sequence[str]) -> int:
     chosen = options(argv)
-    return published.report('sim.py kb', tables(settings_of(chosen), chosen.seeds, chosen.groups), as_json=chosen.json)
+    return published.report('sim.py kb',
+                            tables(settings_of(chosen), chosen.seeds, chosen.groups, chosen.svg), as_json=chosen.json)

@@ -12,7 +12,7 @@ import math
 import random
 from bisect import bisect_right
 from itertools import accumulate
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 # --- data ---------------------------------------------------------------------
 
@@ -159,7 +159,15 @@ class World:
 
 
 def play_in_memory(day: Day) -> Counts:
-    """The day with hourly checks: the counts that sim_kb.play_in_store takes from the store."""
+    """The day with hourly checks: the counts that sim_store.play_in_store takes from the store."""
+    counts: Counts = {}
+    for counts in hours_in_memory(day):
+        pass
+    return counts
+
+
+def hours_in_memory(day: Day) -> Iterator[Counts]:
+    """The counts so far after each check."""
     world, counts = World(day), {}
     answers: List[List[Pair]] = []
     titles: Dict[Pair, int] = {}                                        # each citation -> the title it was given under
@@ -174,7 +182,7 @@ def play_in_memory(day: Day) -> Counts:
             count_stale(world, answers, titles, index, counts)
             count_costs(world, titles, polled, counts)
             polled = len(world.log)
-    return counts
+            yield dict(counts)
 
 
 def count_stale(world: World, answers: List[List[Pair]], titles: Dict[Pair, int], hour: int, counts: Counts) -> None:

@@ -27,6 +27,8 @@ YESTERDAY_US = START_US - 24 * US_AN_HOUR                       # when the artic
 PEOPLE, CLAUDE = 'person:support', 'connection:claude'
 FILLER = ('Open the panel, pick the plan that fits, and follow the steps below in order. ' * 20)[:1458]
 
+COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(',', ':'))
+
 Tool = Callable[[Tx, str, dict, int], dict]
 
 
@@ -196,7 +198,7 @@ def send_again(claude: Claude, arguments: dict, first: dict, now_us: int) -> Cou
 
 
 def size_bytes(answer: dict) -> int:
-    return len(json.dumps(answer, ensure_ascii=False, separators=(',', ':')).encode())
+    return len(COMPACT.encode(answer).encode())
 
 
 # --- I/O ----------------------------------------------------------------------

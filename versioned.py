@@ -17,6 +17,7 @@ import threading
 import time
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence
 
 # --- data ---------------------------------------------------------------------
@@ -180,6 +181,7 @@ def prune(tx: Tx, before_us: int) -> None:
         tx.execute('UPDATE logs SET first_sequence = ? WHERE ref_kind = ? AND ref_id = ?', (first, kind, ref_id))
 
 
+@lru_cache(maxsize=10_000)                # a search prints the same few versions again and again
 def stamp_text(stamp_us: int) -> str:
     """A version as RFC 3339 date-time, always six digits: 2026-11-08T09:30:00.000042Z."""
     return (EPOCH + timedelta(microseconds=stamp_us)).isoformat(timespec='microseconds')[:26] + 'Z'
@@ -214,6 +216,8 @@ def is_text(text: str) -> bool:
     """Whether SQLite and UTF-8 give it back as it is: no lone surrogate, no NUL (which ends a string in C)."""
     if '\x00' in text:
         return False
+    if text.isascii():
+        return True
     try:
         text.encode('utf-8')
     except UnicodeEncodeError:
