@@ -18,6 +18,7 @@ import bench_peers
 import bench_power
 import bench_proposals
 import bench_render
+import bench_search
 import bench_server
 import bench_wrap
 
@@ -32,6 +33,7 @@ COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'power': bench_power.main,
     'proposals': bench_proposals.main,
     'render': bench_render.main,
+    'search': bench_search.main,
     'server': bench_server.main,
     'wrap': bench_wrap.main,
 }

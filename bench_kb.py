@@ -9,6 +9,7 @@ Not here: searches (bench_search.py), what a power cut takes (bench_power.py).
 """
 import argparse
 import contextlib
+import gc
 import json
 import os
 import statistics
@@ -54,7 +55,7 @@ OURS = Table(1, 'the store against the bare statements (ours)', [
 
 class Step(NamedTuple):
     """One thing the store did: a statement with its values, or something it wrote as JSON."""
-    kind: str                                                   # execute, executemany, json
+    kind: str                                                   # write, many (of the writer), read, json
     what: object
     values: object
 
@@ -64,15 +65,15 @@ class Step(NamedTuple):
 class Recorder:
     """Stands before a connection and notes every statement; the store says nothing else to it."""
 
-    def __init__(self, tx: Tx, steps: List[Step]) -> None:
-        self.tx, self.steps = tx, steps
+    def __init__(self, tx: Tx, kind: str, steps: List[Step]) -> None:
+        self.tx, self.kind, self.steps = tx, kind, steps
 
     def execute(self, statement: str, values: Sequence = ()):
-        self.steps.append(Step('execute', statement, values))
+        self.steps.append(Step(self.kind, statement, values))
         return self.tx.execute(statement, values)
 
     def executemany(self, statement: str, values: Sequence):
-        self.steps.append(Step('executemany', statement, values))
+        self.steps.append(Step('many', statement, values))
         return self.tx.executemany(statement, values)
 
 
@@ -81,23 +82,23 @@ class RecordingDatabase(Database):
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Recorder]:
-        self.steps.append(Step('execute', 'BEGIN IMMEDIATE', ()))
+        self.steps.append(Step('write', 'BEGIN IMMEDIATE', ()))
         try:
             with Database.write(self) as tx:
-                yield Recorder(tx, self.steps)
+                yield Recorder(tx, 'write', self.steps)
         except BaseException:
-            self.steps.append(Step('execute', 'ROLLBACK', ()))
+            self.steps.append(Step('write', 'ROLLBACK', ()))
             raise
-        self.steps.append(Step('execute', 'COMMIT', ()))
+        self.steps.append(Step('write', 'COMMIT', ()))
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Recorder]:
-        self.steps.append(Step('execute', 'BEGIN', ()))
+        self.steps.append(Step('read', 'BEGIN', ()))
         try:
             with Database.read(self) as tx:
-                yield Recorder(tx, self.steps)
+                yield Recorder(tx, 'read', self.steps)
         finally:
-            self.steps.append(Step('execute', 'ROLLBACK', ()))
+            self.steps.append(Step('read', 'ROLLBACK', ()))
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -149,7 +150,7 @@ def store_seconds(day: sim_model.Day) -> float:
 
 
 def bare_seconds(files: Sequence[Sequence[Step]]) -> float:
-    """The same statements with the same values on the same files, and the same JSON: nothing between them."""
+    """The same statements with the same values on the same two connections, and the same JSON: nothing between them."""
     with tempfile.TemporaryDirectory() as folder:
         written, start = os.path.join(folder, 'written.db'), time.process_time()
         for number, steps in enumerate(files):
@@ -157,20 +158,21 @@ def bare_seconds(files: Sequence[Sequence[Step]]) -> float:
             if number:
                 with open(written, 'rb') as source, open(path, 'wb') as copy:
                     copy.write(source.read())
-            db = bare_connection(path, 'NORMAL')
+            writer, reader = bare_connection(path, 'NORMAL'), bare_connection(path, 'NORMAL')
             for kind, what, values in steps:
                 if kind == 'json':
                     sim_store.COMPACT.encode(what)
-                elif kind == 'executemany':
-                    db.executemany(what, values)
+                elif kind == 'many':
+                    writer.executemany(what, values)
                 else:
-                    db.execute(what, values).fetchall()
-            db.close()
+                    (reader if kind == 'read' else writer).execute(what, values).fetchall()
+            reader.close()
+            writer.close()
         return time.process_time() - start
 
 
 def bare_connection(path: str, synchronous: str):
-    import sqlite3                                              # here alone: no page but versioned.py talks to it otherwise
+    import sqlite3                                              # the store itself never does: it gets its tx
     db = sqlite3.connect(path, isolation_level=None)
     db.execute('PRAGMA journal_mode = WAL')
     db.execute(f'PRAGMA synchronous = {synchronous}')
@@ -183,8 +185,10 @@ def tables_ratio(rounds: int) -> float:
     for number, day in enumerate(days):
         published.progress(f'tables: seed {number + 1}')
         files = record(day)
+        gc.freeze()                                             # what was recorded is none of the store's garbage
         for _ in range(rounds):
             ratios.append(store_seconds(day) / bare_seconds(files))
+        gc.unfreeze()
     return statistics.median(ratios)
 
 
@@ -193,22 +197,22 @@ def new_store(path: str, articles: int = WRITERS) -> Database:
     with database.write() as tx:
         kb_store.create_knowledge_base(tx, 'kb', 'Support')
         for number in range(articles):
-            kb_store.create_article(tx, 'p', {'knowledge_base_id': 'kb', 'article_id': f'art-{number:06d}', 'title': 'T',
-                                              'content': CONTENT, 'publish': True}, NOW_US)
+            kb_store.create_article(tx, 'p', {'knowledge_base_id': 'kb', 'article_id': sim_store.article_id(number),
+                                              'title': 'T', 'content': CONTENT, 'publish': True}, NOW_US)
     return database
 
 
 def edit_ms(database: Database, number: int, count: int, key: str) -> List[float]:
     """Milliseconds of each of `count` edits of one article, each over the version that the one before it made."""
-    name, spent = {'knowledge_base_id': 'kb', 'article_id': f'art-{number:06d}'}, []
+    name, spent = {'knowledge_base_id': 'kb', 'article_id': sim_store.article_id(number)}, []
     with database.read() as tx:
         version = kb_store.read_knowledge_article(tx, 'c', name, NOW_US)['citation']['updated_at']
     for edit in range(count):
         start = time.perf_counter()
         with database.write() as tx:
             version = kb_store.edit_knowledge_article(tx, 'c', {
-                **name, 'content': CONTENT, 'expected_version': version, 'idempotency_key': f'{key}-{number}-{edit:06d}',
-                }, NOW_US)['citation']['updated_at']
+                **name, 'content': CONTENT, 'expected_version': version,
+                'idempotency_key': f'{key}-{number}-{edit:06d}'}, NOW_US)['citation']['updated_at']
         spent.append(1000 * (time.perf_counter() - start))
     return spent
 
@@ -251,7 +255,7 @@ def writer_figures(folder: str) -> Dict[Place, Figure]:
     """Eight threads, an article each, one writer connection with a lock."""
     store, spent, threads = new_store(os.path.join(folder, 'writers.db')), [], []
     for number in range(WRITERS):
-        threads.append(threading.Thread(target=lambda number=number: spent.extend(edit_ms(store, number, EDITS, 'eight'))))
+        threads.append(threading.Thread(target=lambda one=number: spent.extend(edit_ms(store, one, EDITS, 'eight'))))
     for thread in threads:
         thread.start()
     for thread in threads:
