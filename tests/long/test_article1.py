@@ -5,6 +5,8 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
+import sim_closed
+from sim_model import Settings
 from tests import test_article1_sim, test_article1_storage as storage
 
 
@@ -30,6 +32,14 @@ class Nasty(storage.Nasty):
 
 class Model(test_article1_sim.Model):
     SEEDS = range(1, 21)
+
+
+class Depth(test_article1_sim.Depth):
+    GROUPS, TOPIC_DRAWS = 200, 200
+
+    def test_the_formulas_agree_with_the_simulation_within_two_and_a_half_percent(self):
+        cells = sim_closed.judged(sim_closed.compare(Settings(), self.GROUPS), self.GROUPS)['cells']
+        self.assertEqual([cell for cell in cells if cell['holds'] is False], [])
 
 
 if __name__ == '__main__':
