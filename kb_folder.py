@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS imported_files (
 SUFFIXES = ('.md', '.markdown')
 LARGEST_BYTES = 4 * kb_store.CONTENT_LENGTH[1]                  # UTF-8: no longer file can be short enough
 ACTOR = 'person:command-line'
-HEADING = re.compile(r'#[ \t]+(.+?)[ \t#]*')
+HEADING = re.compile(r'#{1,6}[ \t]+(.+?)[ \t#]*')
 TITLE_FIELD = re.compile(r'title:[ \t]*["\']?(.+?)["\']?[ \t]*')
 
 

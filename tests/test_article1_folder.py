@@ -13,7 +13,7 @@ from versioned import Database
 
 ODD = {'empty.md': b'', 'untitled.md': b'no heading here', 'one.md': b'# Same', 'two.md': b'# Same',
        'bytes.md': b'\xff\xfe# not UTF-8', 'nul.md': b'a\x00b', 'bom.md': b'\xef\xbb\xbf# With a mark',
-       'front.md': b'---\ntitle: "From the front"\n---\n# Heading', 'fence.md': b'```\n# code\n```\n# Real ##',
+       'front.md': b'---\ntitle: "From the front"\n---\n# Heading', 'fence.md': b'```\n# code\n```\n## Real ##',
        'big.md': b'x' * 5_000_000, 'notes.txt': b'# no Markdown', 'a/b/c.markdown': b'# Deep', '.hidden/x.md': b'# hidden'}
 
 
