@@ -43,7 +43,7 @@ IN_A_MINUTE: Dict[str, Sequence[str]] = {                # command -> its argume
     'power': ['--copies', '50'],
     'proposals': ['--n', '10'],
     'render': [],
-    'server': ['--rounds', '15', '--requests', '100', '--calls', '30000'],
+    'server': ['--rounds', '31', '--requests', '40', '--calls', '30000'],
 }
 
 # --- main ---------------------------------------------------------------------

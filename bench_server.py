@@ -46,7 +46,7 @@ MODES = (('kept alive', 1, 4.5), ('kept alive', 8, 3.5),          # clients, flo
          ('new connection each', 1, 2.0), ('new connection each', 8, 1.5))
 CHECKS_SHARE = 0.7                        # of our own server without checks
 AIM = 7.0
-ROUNDS, REQUESTS = 31, 200                # of each server in each mode: short, so that a busy moment spoils few
+ROUNDS, REQUESTS = 81, 50                 # of each server in each mode: short, so that a busy moment spoils few
 IDLE, DRIPPING, DRIP_S = 500, 64, 0.2     # a byte of each dripping connection every DRIP_S
 CROWDS = 4                                # times that the crowd comes and goes
 CROWD_SHARE, ERA_SHARE = 0.85, 0.85
@@ -292,8 +292,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--calls', type=int, default=2 * BURN_IN_CALLS, help='for the memory; default %(default)s')
     parser.add_argument('--json', action='store_true', help='the tables for programs')
     options = parser.parse_args(argv)
-    if options.rounds < 1 or options.requests < 100 or options.calls <= BURN_IN_CALLS:
-        parser.error(f'at least 1 round, 100 requests and more than {BURN_IN_CALLS} calls')
+    if options.rounds < 1 or options.requests < 20 or options.calls <= BURN_IN_CALLS:
+        parser.error(f'at least 1 round, 20 requests and more than {BURN_IN_CALLS} calls')
     return options
 
 
