@@ -48,7 +48,7 @@ CHECKS_SHARE = 0.7                        # of our own server without checks
 AIM = 7.0
 ROUNDS, REQUESTS = 81, 50                 # of each server in each mode: short, so that a busy moment spoils few
 IDLE, DRIPPING, DRIP_S = 500, 64, 0.2     # a byte of each dripping connection every DRIP_S
-CROWDS = 4                                # times that the crowd comes and goes
+CROWDS, SETTLING = 4, 2_000               # times that the crowd comes and goes, and the calls after which it is in
 CROWD_SHARE, ERA_SHARE = 0.85, 0.85
 BURN_IN_CALLS, MEMORY_GROWTH = 20_000, 1.03
 TEXT = 'x' * 200                          # what every server's tool answers
@@ -350,7 +350,7 @@ def crowd_table(peer: Peer, options: argparse.Namespace) -> dict:
     for _ in range(CROWDS):
         alone += [drive(peer, 1, options.requests, True) for _ in range(options.rounds // CROWDS + 1)]
         with crowd(peer.port):
-            drive(peer, 1, options.requests, True)            # until every one of them has been let in
+            drive(peer, 1, SETTLING, True)                    # until every one of them has been let in
             beside += [drive(peer, 1, options.requests, True) for _ in range(options.rounds // CROWDS + 1)]
     row = f'beside {IDLE} idle and {DRIPPING} dripping'
     table = Table(7, 'One more client', [Cell(row, 'of its rate alone', None, 'ratio')])
