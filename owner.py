@@ -27,7 +27,7 @@ import owner_sessions
 import owner_verbs
 import workspace as workspaces
 from tools import State
-from versioned import Refusal, Tx, is_text
+from versioned import Ref, Refusal, Tx, is_text
 from wire import Request, Response
 
 # --- data ---------------------------------------------------------------------
@@ -61,10 +61,6 @@ OWNER, WORKSPACE = ('owner', 'Owner'), ('workspace', 'Workspace')     # who and 
 SECRET_BYTES = 32
 LINK_TTL_S, SESSION_TTL_S = 3600, 12 * 3600
 TOKEN_FILE, LINK_FILE = 'owner-token', 'owner-link'
-# A click has one name, on the page and for the scripted owner.
-VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
-    **owner_verbs.VERBS, **owner_notes.VERBS, **owner_project.VERBS, **owner_records.VERBS, **owner_channels.VERBS,
-    **owner_sessions.VERBS, **owner_gitnest.VERBS}
 SECRET = re.compile('[A-Za-z0-9_-]{16,64}')
 JSON_HEADERS = (('Content-Type', 'application/json'), ('Cache-Control', 'no-store'))
 
@@ -158,10 +154,6 @@ def consent_session(tx: Tx, request: Request, now_us: int) -> Session:
     return Session(row[0], row[1], secret)
 
 
-def sign_out(tx: Tx, session: Session) -> None:
-    tx.execute('DELETE FROM owner_sessions WHERE base = ?', (session.base,))
-
-
 def page_base(path: str) -> str:
     """'/o/RANDOM/' of a path below it; '' of any other."""
     parts = path.split('/')
@@ -178,6 +170,37 @@ def scripted_person(tx: Tx, request: Request) -> str:
     if not row:
         raise Refusal('owner_required', 'send the owner\'s token: Authorization: Owner TOKEN')
     return row[0]
+
+
+def add_person(state: State, person: str, arguments: dict) -> dict:
+    """Somebody new in the workspace: {of, name, role}. Only its owner says who is in it."""
+    other, name = owner_verbs.field(arguments, 'of'), owner_verbs.field(arguments, 'name')
+    with state.db.write() as tx:
+        workspace = owner_verbs.own_workspace(tx, person, arguments)
+        workspaces.require_role(tx, person, workspace, workspaces.OWNER)
+        if tx.execute('SELECT 1 FROM people WHERE person = ?', (other,)).fetchone():
+            raise Refusal('already_exists', f'there is a person {other!r} already: choose another id')
+        workspaces.add_person(tx, other, name)
+        workspaces.set_role(tx, other, Ref('workspace', workspace), owner_verbs.field(arguments, 'role', 'viewer'))
+    return {'of': other, 'name': name}
+
+
+def open_link(state: State, person: str, arguments: dict) -> dict:
+    """A one-time link for a colleague: {of}. A path: whoever opens it is that person."""
+    other = owner_verbs.field(arguments, 'of')
+    with state.db.write() as tx:
+        workspace = owner_verbs.own_workspace(tx, person, arguments)
+        workspaces.require_role(tx, person, workspace, workspaces.OWNER)
+        if workspaces.role_in(tx, other, workspace) == workspaces.NO_ROLE:
+            raise Refusal('not_found', 'there is no such person in this workspace')
+        return {'of': other, 'name': workspaces.person_name(tx, other), 'link': make_link(tx, other, state.now_us())}
+
+
+def sign_out(state: State, person: str, arguments: dict) -> dict:
+    """Every session of this person ends, in every browser."""
+    with state.db.write() as tx:
+        ended = tx.execute('DELETE FROM owner_sessions WHERE person = ?', (person,)).rowcount
+    return {'ended': ended}
 
 
 def acting_person(tx: Tx, owner: str, arguments: dict) -> str:
@@ -269,4 +292,8 @@ def write_secret(path: str, secret: str) -> None:
     os.replace(temporary, path)
 
 
+# A click has one name, on the page and for the scripted owner.
+VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
+    **owner_verbs.VERBS, **owner_notes.VERBS, **owner_project.VERBS, **owner_records.VERBS, **owner_channels.VERBS,
+    **owner_sessions.VERBS, **owner_gitnest.VERBS, 'add_person': add_person, 'open_link': open_link, 'sign_out': sign_out}
 ROUTES: Dict[Tuple[str, str], Callable[[State, Request], Response]] = {('POST', '/owner/*'): click}

@@ -15,7 +15,7 @@ import rooms
 import schema
 import workspace as workspaces
 from owner_verbs import own_workspace
-from tools import ID, State, arguments_of, text
+from tools import ID, VERSION, State, arguments_of, text
 from versioned import Ref, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -25,7 +25,8 @@ NAME = text(*workspaces.NAME_LENGTH)
 NEW_KB = arguments_of({'knowledge_base_id': ID, 'name': NAME}, PLACE)
 ARTICLE = arguments_of({'knowledge_base_id': ID, 'article_id': ID})
 SAVE_ARTICLE = arguments_of({'knowledge_base_id': ID, 'article_id': ID, 'title': text(*kb_store.TITLE_LENGTH),
-                             'content': text(*kb_store.CONTENT_LENGTH)}, {'publish': {'type': 'boolean'}})
+                             'content': text(*kb_store.CONTENT_LENGTH)},
+                            {'publish': {'type': 'boolean'}, 'expected_version': VERSION})
 NEW_ROOM = arguments_of({'room_id': ID, 'name': NAME}, PLACE)
 DECIDE = arguments_of({'proposal_id': ID, 'decision': {'type': 'string', 'enum': ['approve', 'decline']}},
                       {'reason': text(0, 1_000)})
@@ -65,7 +66,7 @@ def save_article(state: State, person: str, arguments: dict) -> dict:
     """A new article or a new text of one; `publish` puts it before the assistants."""
     def work(tx: Tx) -> dict:
         actor, now_us = f'person:{person}', state.now_us()
-        known = {name: arguments[name] for name in ('knowledge_base_id', 'article_id', 'title', 'content')}
+        known = {name: value for name, value in arguments.items() if name != 'publish'}
         there = any(row[0] == known['article_id'] for row in
                     kb_store.articles_for_people(tx, known['knowledge_base_id']))
         save = kb_store.save_article if there else kb_store.create_article

@@ -1,77 +1,116 @@
-"""pages.py - what a person sees: the frame of every page, and the consent page.
+"""pages.py - what every page is made of: the frame, the look, words from outside as text, forms, times.
 
-Article 6, step 3: "Connect an agent" shows the assistant's client and the host it returns to, one workspace, the
-requested capabilities in plain words, a pending connection or a new one, a box to tick, Connect. Plain HTML from the
-server, without JavaScript: labels, keyboard, phone width, light and dark.
+Article 6 describes the owner's screen; ours is plain HTML from the server, without JavaScript: light and dark, phone
+width, keyboard. Everything that came from somebody is escaped and isolated (<bdi>): markup, scripts and right-to-left
+text are shown as text.
 
-Everything that came from outside is escaped and isolated (<bdi>): markup, scripts and right-to-left text are shown as
-text. Not here: who may see a page (owner.py), what a click does (owner_verbs.py, signin.py).
+Not here: the pages themselves (pages_connected.py, pages_approval.py, pages_content.py, pages_project.py, pages_consent.py),
+their routes (pages_owner.py), who may see a page (owner.py), what a click does (owner_verbs.py and its sisters).
 """
 import base64
 import hashlib
 import html
-from typing import List, Sequence, Tuple
-from urllib.parse import urlsplit
+import json
+from datetime import timedelta
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from urllib.parse import quote
 
-from oauth import Authorization
+import versioned
+from owner import Session, form_token
+from tools import State
 from wire import Response
 
 # --- data ---------------------------------------------------------------------
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2127; --soft: #4f5863; --line: #ccd2d9; --ground: #f4f5f7; --card: #ffffff;
-  --accent: #1a56b0; --on-accent: #ffffff; --bad: #9c2118; --bad-ground: #fdecea; --good: #17623a; }
+  --accent: #1a56b0; --on-accent: #ffffff; --bad: #9c2118; --bad-ground: #fdecea; --good: #17623a; --good-ground: #e6f4ec;
+  --note: #7a4b00; --note-ground: #fdf3dd; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ed; --soft: #a9b2bd; --line: #3b444e; --ground: #14181c;
-  --card: #1d2328; --accent: #8ab4f8; --on-accent: #10151a; --bad: #f6a49b; --bad-ground: #3a1f1c; --good: #86d3a5; } }
+  --card: #1d2328; --accent: #8ab4f8; --on-accent: #10151a; --bad: #f6a49b; --bad-ground: #3a1f1c; --good: #86d3a5;
+  --good-ground: #173024; --note: #efc87a; --note-ground: #33290f; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 1rem/1.55 system-ui, sans-serif; }
-main { max-width: 46rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1rem; }
-h2, legend { font-size: 1.05rem; font-weight: 600; margin: 0 0 .5rem; padding: 0; }
-p, ul { margin: 0 0 .75rem; } ul { padding-left: 1.25rem; }
+main, nav ul, header p { max-width: 52rem; margin: 0 auto; padding: 1.25rem 1rem 4rem; overflow-wrap: anywhere; }
+header { background: var(--card); border-bottom: 1px solid var(--line); }
+header p { padding: .5rem 1rem 0; color: var(--soft); font-size: .9rem; }
+nav ul { display: flex; flex-wrap: wrap; gap: .15rem 1.25rem; list-style: none; padding: .35rem 1rem .6rem; }
+nav a { color: var(--ink); text-decoration: none; display: inline-block; padding: .3rem 0; border-bottom: 2px solid transparent; }
+nav a[aria-current] { border-color: var(--accent); font-weight: 600; } nav a:hover { text-decoration: underline; }
+a { color: var(--accent); } h1 { font-size: 1.5rem; line-height: 1.25; margin: .25rem 0 1rem; }
+h2, legend { font-size: 1.05rem; font-weight: 600; margin: 0 0 .5rem; padding: 0; } h3 { font-size: 1rem; margin: 0; }
+p, ul, ol { margin: 0 0 .75rem; } ul, ol { padding-left: 1.35rem; } section > :last-child, fieldset > :last-child { margin-bottom: 0; }
 .card, fieldset { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem;
   margin: 0 0 1rem; min-width: 0; }
 fieldset legend { float: left; width: 100%; } fieldset legend + * { clear: both; }
+fieldset fieldset { border: 0; padding: 0; margin: 0 0 .75rem; }
 label { display: flex; gap: .6rem; align-items: baseline; padding: .25rem 0; }
+.field { display: block; margin: 0 0 .75rem; } .field > span { display: block; font-size: .92rem; color: var(--soft); }
 input[type=radio], input[type=checkbox] { flex: none; width: 1.05rem; height: 1.05rem; accent-color: var(--accent);
   position: relative; top: .15rem; margin: 0; }
-button, .button { font: inherit; padding: .5rem 1.1rem; border-radius: .4rem; border: 1px solid var(--accent);
+input[type=text], input[type=number], select, textarea { font: inherit; color: inherit; background: var(--ground);
+  border: 1px solid var(--soft); border-radius: .35rem; padding: .4rem .55rem; width: 100%; max-width: 100%; }
+select, .short input { width: auto; min-width: 12rem; } textarea { min-height: 9rem; resize: vertical; }
+button, .button { font: inherit; padding: .45rem 1rem; border-radius: .4rem; border: 1px solid var(--accent);
   cursor: pointer; background: var(--card); color: var(--accent); text-decoration: none; display: inline-block; }
 button.first { background: var(--accent); color: var(--on-accent); }
+button.bad { border-color: var(--bad); color: var(--bad); }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
-.row { display: flex; flex-wrap: wrap; gap: .75rem; align-items: center; }
-.soft { color: var(--soft); } .problem { background: var(--bad-ground); color: var(--bad); border-radius: .4rem;
-  padding: .6rem .8rem; margin: 0 0 1rem; }
-code { font: .92em/1.4 ui-monospace, monospace; }
+.row { display: flex; flex-wrap: wrap; gap: .6rem; align-items: center; } .row > .field { margin: 0; }
+.between { display: flex; flex-wrap: wrap; gap: .35rem 1rem; justify-content: space-between; align-items: center; }
+.soft { color: var(--soft); } .problem, .notice { border-radius: .4rem; padding: .6rem .8rem; margin: 0 0 1rem; }
+.problem { background: var(--bad-ground); color: var(--bad); } .notice { background: var(--note-ground); color: var(--note); }
+.tag { font-size: .85rem; border-radius: 1rem; padding: .05rem .6rem; border: 1px solid var(--line); color: var(--soft);
+  white-space: nowrap; } .tag.good { color: var(--good); background: var(--good-ground); border-color: transparent; }
+.tag.bad { color: var(--bad); background: var(--bad-ground); border-color: transparent; }
+.tag.note { color: var(--note); background: var(--note-ground); border-color: transparent; }
+.scroll { overflow-x: auto; margin: 0 0 .75rem; } table { border-collapse: collapse; width: 100%; font-size: .95rem; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .9rem .35rem 0; border-bottom: 1px solid var(--line); }
+th { font-weight: 600; color: var(--soft); font-size: .88rem; } .plain { list-style: none; padding: 0; }
+.plain > li { padding: .5rem 0; border-bottom: 1px solid var(--line); } .plain > li:last-child { border-bottom: 0; }
+pre, .text { font: .92em/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 .75rem;
+  max-height: 40rem; overflow-y: auto; } .text { font-family: inherit; font-size: 1em; }
+code { font: .92em/1.4 ui-monospace, monospace; } pre ins, pre del { display: block; text-decoration: none; }
+pre ins { background: var(--good-ground); color: var(--good); } pre del { background: var(--bad-ground); color: var(--bad); }
+details > summary { cursor: pointer; color: var(--accent); } details[open] > summary { margin-bottom: .6rem; }
+.tools { columns: 17rem; } .tools label { break-inside: avoid; } time { white-space: nowrap; }
+.skip { position: absolute; left: -60rem; } .skip:focus { position: static; }
 """
 STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-# No form-action on the consent page: Chromium holds it against the redirect after the form, and blocks the callback.
 POLICY = f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'"
 HEADERS = (('Content-Type', 'text/html; charset=utf-8'), ('X-Frame-Options', 'DENY'), ('Cache-Control', 'no-store'),
            ('Referrer-Policy', 'no-referrer'), ('X-Content-Type-Options', 'nosniff'))
-CAPABILITIES = {
-    'osfoundry:read': 'Read supported resources in projects you add',
-    'osfoundry:write': 'Change supported resources where you have edit access',
-    'osfoundry:run': 'Run sessions where you grant a runner role',
-    'osfoundry:models': 'Use models that you connect (no tool here does)',
-}
+NAVIGATION = (('', 'Connected agents'), ('approval', 'Needs your approval'), ('projects', 'Projects'), ('people', 'People'))
+A_PAGE = 50                               # lines of a long list
+
+
+class View(NamedTuple):
+    """One page for one person, now."""
+    state: State
+    session: Session
+    name: str                             # the person's
+    workspace: str
+    workspace_name: str
+    waiting: int                          # proposals that need this person
+    now_us: int
+    parts: Sequence[str] = ()             # the path below the session's, decoded
+    query: Dict[str, str] = {}
+    problem: str = ''                     # what was refused when the form of this page was sent
+    sent: Dict[str, str] = {}             # and what it held, so that nobody types twice
+
 
 # --- rules --------------------------------------------------------------------
 
-def text(value: str) -> str:
+def text(value: Any) -> str:
     """Somebody's words: as text, and in a direction of their own."""
-    return f'<bdi>{html.escape(value)}</bdi>'
+    return f'<bdi>{html.escape(str(value))}</bdi>'
 
 
-def attribute(value: str) -> str:
-    return html.escape(value, quote=True)
-
-
-def page(status: int, title: str, body: str, policy: str = POLICY) -> Response:
+def page(status: int, title: str, body: str, header: str = '', policy: str = POLICY + "; form-action 'self'") -> Response:
     document = ('<!doctype html><html lang="en"><head><meta charset="utf-8">'
                 '<meta name="viewport" content="width=device-width, initial-scale=1">'
                 f'<title>{html.escape(title)} - osFoundry</title><style>{STYLE}</style></head>'
-                f'<body><main><h1>{html.escape(title)}</h1>{body}</main></body></html>')
+                f'<body>{header}<main id="main"><h1 dir="auto">{html.escape(title)}</h1>{body}</main></body></html>')
     return Response(status, (*HEADERS, ('Content-Security-Policy', policy)), document.encode('utf-8', 'replace'))
 
 
@@ -79,47 +118,129 @@ def message(status: int, title: str, words: str) -> Response:
     return page(status, title, f'<p>{html.escape(words)}</p>')
 
 
-def consent(status: int, request: Authorization, workspaces: Sequence[Tuple[str, str, int]],
-            choices: Sequence[Tuple[str, str, str, str]], nonce: str, form_token: str, problem: str = '') -> Response:
-    """The form posts to its own address, so that the request it decides is the one that is shown."""
-    host = urlsplit(request.redirect_uri).netloc
-    several = len(workspaces) > 1
-    chosen = '' if several else ' checked'
-    places = ''.join(f'<label><input type="radio" name="workspace" value="{attribute(workspace)}" required{chosen}>'
-                     f'<span>{text(name)}</span></label>' for workspace, name, _ in workspaces)
-    to = 'the workspace chosen above' if several else text(workspaces[0][1]) if workspaces else 'a workspace'
-    body = (f'{problem_line(problem)}<p><strong>{text(request.client_name)}</strong> asks to be connected. '
-            f'Your browser will go back to <strong>{text(host)}</strong>.</p>'
-            '<form method="post"><fieldset><legend>Workspace to connect</legend>'
-            f'<p class="soft">Exactly one. A second workspace needs a connection of its own.</p>{places}</fieldset>'
-            f'<section class="card"><h2>Requested capabilities</h2><ul>{capabilities(request.scopes)}</ul>'
-            '<p class="soft">A new connection is in no project and sees nothing until you add it to one.</p></section>'
-            f'<fieldset><legend>Connection</legend>{connections(choices, dict((w[0], w[1]) for w in workspaces))}'
-            '</fieldset>'
-            f'<p><label><input type="checkbox" name="approve" value="yes" required>'
-            f'<span>I approve connecting this assistant to {to}</span></label></p>'
-            f'<input type="hidden" name="nonce" value="{attribute(nonce)}">'
-            f'<input type="hidden" name="form_token" value="{attribute(form_token)}">'
-            '<p class="row"><button class="first" name="decision" value="connect">Connect</button>'
-            '<button name="decision" value="cancel" formnovalidate>Cancel</button></p></form>')
-    return page(status, 'Connect an agent', body)
+def owner_page(view: View, title: str, body: str, status: int = 200) -> Response:
+    here = view.parts[0] if view.parts else ''
+    links = ''.join(f'<li><a href="{at(view, place) if place else view.session.base}"{current(place == here)}>{words}'
+                    f'{f" ({view.waiting})" if place == "approval" and view.waiting else ""}</a></li>'
+                    for place, words in NAVIGATION)
+    header = (f'<a class="skip" href="#main">Skip to the page</a><header><p>{text(view.workspace_name)}, as '
+              f'{text(view.name)}</p><nav aria-label="Pages"><ul>{links}</ul></nav></header>')
+    return page(status, title, problem_line(view.problem) + body, header)
+
+
+def current(here: bool) -> str:
+    return ' aria-current="page"' if here else ''
 
 
 def problem_line(problem: str) -> str:
     return f'<p class="problem" role="alert">{html.escape(problem)}</p>' if problem else ''
 
 
-def capabilities(scopes: Sequence[str]) -> str:
-    return ''.join(f'<li>{html.escape(CAPABILITIES[scope])}</li>' for scope in CAPABILITIES if scope in scopes)
+def sentence(words: str) -> str:
+    """'the owner has ...' -> 'The owner has ....'"""
+    return words[:1].upper() + words[1:] + ('' if words.endswith('.') else '.')
 
 
-def connections(choices: Sequence[Tuple[str, str, str, str]], names: dict) -> str:
-    """No existing connection is preselected: taking one over is the person's own doing."""
-    words = {'pending': 'Use pending: ', 'connected': 'Keep, with its projects: '}
-    lines: List[str] = ['<label><input type="radio" name="connection" value="new" checked>'
-                        '<span>Create a new connection</span></label>']
-    for workspace, connection, name, kind in choices:
-        where = f' <span class="soft">in {text(names[workspace])}</span>' if len(names) > 1 else ''
-        lines.append(f'<label><input type="radio" name="connection" value="{attribute(connection)}">'
-                     f'<span>{words[kind]}{text(name)}{where}</span></label>')
-    return ''.join(lines)
+def at(view: View, *segments: str) -> str:
+    """The address of a page of this session."""
+    return view.session.base + '/'.join(quote(segment, safe='') for segment in segments)
+
+
+def link(view: View, words: Any, *segments: str) -> str:
+    return f'<a href="{at(view, *segments)}">{text(words)}</a>'
+
+
+def hidden(name: str, value: str) -> str:
+    return f'<input type="hidden" name="{html.escape(name)}" value="{html.escape(value)}">'
+
+
+def form(view: View, verb: str, inner: str, button: str, style: str = '', **constants: str) -> str:
+    """A form for one click. It comes back to this page, and is bound to this session and this click."""
+    fields = ''.join(hidden(name, value) for name, value in constants.items())
+    return (f'<form method="post" action="{at(view, "do", verb)}">{hidden("form_token", form_token(view.session.secret, verb))}'
+            f'{hidden("back", "/".join(quote(part, safe="") for part in view.parts))}{fields}{inner}'
+            f'<button{f" class={style}" if style else ""}>{html.escape(button)}</button></form>')
+
+
+def field(label: str, name: str, value: str = '', kind: str = 'text', more: str = 'required') -> str:
+    return (f'<label class="field"><span>{html.escape(label)}</span><input type="{kind}" name="{html.escape(name)}" '
+            f'value="{html.escape(value)}" dir="auto" autocomplete="off" {more}></label>')
+
+
+def area(label: str, name: str, value: str, rows: int = 8) -> str:
+    # The line feed after the tag is not part of the value: without it a text that begins with one would lose it.
+    return (f'<label class="field"><span>{html.escape(label)}</span><textarea name="{html.escape(name)}" rows="{rows}" '
+            f'dir="auto">\n{html.escape(value, quote=False)}</textarea></label>')
+
+
+def select(label: str, name: str, options: Iterable[Tuple[str, str]], chosen: str = '') -> str:
+    lines = ''.join(f'<option value="{html.escape(value)}"{" selected" if value == chosen else ""}>{html.escape(words)}</option>'
+                    for value, words in options)
+    return (f'<label class="field"><span>{html.escape(label)}</span>'
+            f'<select name="{html.escape(name)}">{lines}</select></label>')
+
+
+def card(title: str, *inner: str) -> str:
+    return f'<section class="card"><h2>{html.escape(title)}</h2>{"".join(inner)}</section>'
+
+
+def details(summary: str, inner: str) -> str:
+    return f'<details><summary>{html.escape(summary)}</summary>{inner}</details>'
+
+
+def tag(words: str, style: str = '') -> str:
+    return f'<span class="tag {style}">{html.escape(words)}</span>'
+
+
+def soft(words: str) -> str:
+    return f'<p class="soft">{html.escape(words)}</p>'
+
+
+def listed(lines: Sequence[str], empty: str) -> str:
+    """A list, or what to do next when there is nothing."""
+    return f'<ul class="plain">{"".join(f"<li>{line}</li>" for line in lines)}</ul>' if lines else soft(empty)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], label: str) -> str:
+    head = ''.join(f'<th scope="col">{html.escape(one)}</th>' for one in heads)
+    body = ''.join(f'<tr>{"".join(f"<td>{cell}</td>" for cell in row)}</tr>' for row in rows)
+    return (f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(label)}">'
+            f'<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+
+
+def block(words: str) -> str:
+    """A longer text, its line ends kept."""
+    return f'<div class="text" dir="auto" tabindex="0">{html.escape(words)}</div>'
+
+
+def more(view: View, after: Optional[str], words: str = 'Next page') -> str:
+    """The way to the rest of a long list."""
+    return f'<p><a href="?after={quote(after, safe="")}">{html.escape(words)}</a></p>' if after else ''
+
+
+def when(stamp: Any, now_us: int) -> str:
+    """A version or an instant as people read it: how long ago today, the date before that."""
+    at_us = stamp if isinstance(stamp, int) else versioned.parse_stamp(stamp)
+    seconds = (now_us - at_us) // 1_000_000
+    exact = versioned.stamp_text(at_us)
+    return f'<time datetime="{exact}" title="{exact}">{ago(seconds, at_us)}</time>'
+
+
+def ago(seconds: int, at_us: int) -> str:
+    if 0 <= seconds < 60:
+        return 'just now'
+    if 0 <= seconds < 3600:
+        return f'{seconds // 60} min ago'
+    if 0 <= seconds < 86_400:
+        return f'{seconds // 3600} h ago'
+    moment = versioned.EPOCH + timedelta(microseconds=at_us)
+    return f'{moment.day} {moment:%b %Y, %H:%M} UTC'
+
+
+def value_text(value: Any) -> str:
+    """A value of a cell or a field, as a person writes it."""
+    return '' if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def lines_of(value: str) -> List[str]:
+    return [line.strip() for line in value.split('\n') if line.strip()]

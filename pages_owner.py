@@ -1,21 +1,42 @@
-"""pages_owner.py - the owner's pages under /o/RANDOM/: the one-time link, and the way to every other page.
+"""pages_owner.py - the owner's pages under /o/RANDOM/: the one-time link, the table of pages, and what a form does.
 
 Article 6 calls it the key icon. A person arrives with the link that the server printed: looking at it shows a button
-(previews and scanners fetch links too), pressing the button uses it up and sets the cookies.
+(previews and scanners fetch links too), pressing the button uses it up and sets the cookies. After that a page is a
+function of PAGES, and a form is a click of owner.VERBS: the same functions that the scripted owner calls.
 
-Not here: who the person is (owner.py), the frame and the consent page (pages.py).
+Not here: who the person is (owner.py), the pages (pages_connected.py and its sisters), a form's fields (pages_forms.py).
 """
-from typing import Callable, Dict, Tuple
+from typing import Any, Callable, Dict, List, Tuple
+from urllib.parse import quote, unquote
 
+import oauth
 import owner
 import pages
+import pages_approval
+import pages_connected
+import pages_content
+import pages_forms
+import pages_project
+import workspace as workspaces
+from pages import View
 from tools import State
 from versioned import Refusal
 from wire import Request, Response
 
 # --- data ---------------------------------------------------------------------
 
-STATUS = {'owner_required': 401, 'forged_form': 403, 'role_too_low': 403, 'not_found': 404}     # any other: 409
+STATUS = {'owner_required': 401, 'forged_form': 403, 'role_too_low': 403, 'not_found': 404, 'gone': 404,
+          'invalid_argument': 400, 'storage_busy': 503}           # any other: 409
+PAGES: Dict[str, Tuple[int, int, Callable[[View], Tuple[str, str]]]] = {   # name: least and most parts below it, the page
+    '': (0, 0, pages_connected.home), 'connection': (1, 1, pages_connected.connection),
+    'approval': (0, 1, pages_approval.approval), 'projects': (0, 0, pages_content.projects),
+    'project': (1, 1, pages_content.project), 'knowledge_base': (1, 2, pages_content.knowledge_base),
+    'note': (1, 2, pages_content.note), 'version': (2, 2, pages_content.version), 'events': (2, 2, pages_content.events),
+    'record_channel': (1, 2, pages_project.record_channel), 'channel': (1, 1, pages_project.channel),
+    'room': (1, 1, pages_project.room), 'repository': (1, 1, pages_project.repository),
+    'session': (1, 1, pages_project.session), 'people': (0, 0, pages_project.people),
+}
+NO_STORE = (('Cache-Control', 'no-store'), ('Referrer-Policy', 'no-referrer'))
 
 # --- rules --------------------------------------------------------------------
 
@@ -25,18 +46,55 @@ def link_parts(path: str) -> Tuple[str, str]:
     return (f'/o/{parts[2]}/', parts[4]) if len(parts) == 5 and parts[3] == 'enter' else ('', '')
 
 
+def path_parts(path: str) -> List[str]:
+    """'/o/RANDOM/note/n%201' -> ['note', 'n 1']."""
+    return [unquote(part, errors='replace') for part in path.split('/')[3:] if part]
+
+
+def find_page(parts: List[str]) -> Callable[[View], Tuple[str, str]]:
+    name, rest = (parts[0], len(parts) - 1) if parts else ('', 0)
+    least, most, function = PAGES.get(name, (1, 0, pages_connected.home))
+    if not least <= rest <= most:
+        raise Refusal('not_found', 'there is nothing at this address')
+    return function
+
+
+def said(refusal: Refusal) -> str:
+    """A refusal for a person's eyes."""
+    if refusal.code == 'stale_version':
+        return 'Not saved: somebody saved this in between. It is shown as it is now; what you wrote is still in the form. ' \
+               'Put right what needs it, then save again.'
+    return pages.sentence(str(refusal))
+
+
 # --- I/O ----------------------------------------------------------------------
+
+def view_of(state: State, request: Request, parts: List[str], **more: Any) -> View:
+    """The person behind the request and what the frame shows. Raises owner_required."""
+    with state.db.read() as tx:
+        session = owner.page_session(tx, request, state.now_us())
+        mine = workspaces.workspaces_of(tx, session.person)
+        if not mine:
+            raise Refusal('not_found', 'you are in no workspace any more: its owner can add you again')
+        waiting = pages_approval.waiting_count(tx, session.person, state.now_us())
+        name = workspaces.person_name(tx, session.person)
+    return View(state, session, name, mine[0][0], mine[0][1], waiting, state.now_us(), parts,
+                oauth.parameters(request.query)[0], **more)
+
 
 def show(state: State, request: Request) -> Response:
     base, secret = link_parts(request.path)
     try:
         if base:
             return show_link(state, base, secret)
-        with state.db.read() as tx:
-            session = owner.page_session(tx, request, state.now_us())
-        return pages.message(200, 'Connected agents', f'Signed in as {session.person}.')
+        return shown(view_of(state, request, path_parts(request.path)))
     except Refusal as refusal:
-        return refused(refusal)
+        return refused(state, request, refusal)
+
+
+def shown(view: View, status: int = 200) -> Response:
+    title, body = find_page(list(view.parts))(view)
+    return pages.owner_page(view, title, body, status)
 
 
 def post(state: State, request: Request) -> Response:
@@ -44,9 +102,51 @@ def post(state: State, request: Request) -> Response:
     try:
         if base:
             return enter(state, base, secret)
-        raise Refusal('not_found', 'there is nothing at this address')
+        parts = path_parts(request.path)
+        if len(parts) != 2 or parts[0] != 'do':
+            raise Refusal('not_found', 'there is nothing at this address')
+        sent = pages_forms.read(request)
+        back = [unquote(part) for part in sent.fields.get('back', '').split('/') if part]
+        view = view_of(state, request, back)
+        owner.require_form_token(view.session.secret, parts[1], sent.fields.get('form_token', ''))
     except Refusal as refusal:
-        return refused(refusal)
+        return refused(state, request, refusal)
+    return clicked(view, parts[1], sent)
+
+
+def clicked(view: View, verb: str, sent: pages_forms.Sent) -> Response:
+    """Run the click; on to its page, or this page again with what was refused and what was typed."""
+    state, person = view.state, view.session.person
+    try:
+        answer = owner.run(state, person, verb, pages_forms.arguments(state, verb, sent))
+    except Refusal as refusal:
+        return again(view._replace(problem=said(refusal), sent=sent.fields), refusal)
+    if verb == 'open_link':
+        return pages.owner_page(view, f'A link for {answer["name"]}', pages_project.opened_link(view, answer))
+    if verb == 'sign_out':
+        return pages.message(200, 'Signed out', 'Start the server again for a new link.')
+    return Response(303, (('Location', landing(view, verb, sent, answer)), *NO_STORE), b'')
+
+
+def again(view: View, refusal: Refusal) -> Response:
+    status = STATUS.get(refusal.code, 409)
+    try:
+        return shown(view, status)
+    except Refusal:                                        # the page itself is out of reach now
+        return pages.owner_page(view, 'That did not work', '', status)
+
+
+def landing(view: View, verb: str, sent: pages_forms.Sent, answer: dict) -> str:
+    """The page that shows what came of the click; else the one it came from."""
+    if verb == 'save_article':
+        return pages.at(view, 'knowledge_base', sent.fields['knowledge_base_id'], answer['citation']['article_id'])
+    if verb in pages_forms.LANDINGS:
+        name, *members = pages_forms.LANDINGS[verb]
+        return pages.at(view, name, *(str(answer[member]) for member in members))
+    parts = view.parts
+    if verb == 'delete_record':
+        parts = parts[:2]
+    return view.session.base + '/'.join(quote(part, safe='') for part in parts)
 
 
 def show_link(state: State, base: str, secret: str) -> Response:
@@ -60,13 +160,16 @@ def enter(state: State, base: str, secret: str) -> Response:
     with state.db.write() as tx:
         page, consent = owner.use_link(tx, base, secret, state.now_us())
     secure = state.config.base_url.startswith('https:')
-    return Response(303, (('Location', base), ('Cache-Control', 'no-store'), ('Referrer-Policy', 'no-referrer'),
-                          *owner.cookie_headers(base, page, consent, secure)), b'')
+    return Response(303, (('Location', base), *NO_STORE, *owner.cookie_headers(base, page, consent, secure)), b'')
 
 
-def refused(refusal: Refusal) -> Response:
-    words = str(refusal)
-    return pages.message(STATUS.get(refusal.code, 409), 'That did not work', words[:1].upper() + words[1:] + '.')
+def refused(state: State, request: Request, refusal: Refusal) -> Response:
+    """A page that says what happened; inside the frame when we know the person."""
+    status, title = STATUS.get(refusal.code, 409), 'That did not work'
+    try:
+        return pages.owner_page(view_of(state, request, []), title, f'<p>{pages.html.escape(said(refusal))}</p>', status)
+    except Refusal:
+        return pages.message(status, title, said(refusal))
 
 
 ROUTES: Dict[Tuple[str, str], Callable[[State, Request], Response]] = {('GET', '/o/*'): show, ('POST', '/o/*'): post}

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import access
 import activity
 import catalogue
+import demo
 import channel_store
 import kb_folder
 import kb_store
@@ -265,6 +266,8 @@ def open_state(config: Config) -> tools.State:
             oauth.register_demo_client(tx, state.now_us())
     try:
         load_folders(state, config)
+        if config.demo and not config.self_consent:        # for a person to play with; the scripted runs bring their own
+            demo.furnish(state)
     except BaseException:
         state.close()
         raise

@@ -11,7 +11,7 @@ outcome in HTTP.
     GET, POST /external-assistant-authorize                              the person decides; back to the client
     POST /api/v1/external-oauth/token, .../revoke                        codes and refresh tokens for tokens
 
-Not here: the rules (oauth.py, oauth_tokens.py), the consent page's looks (pages.py), Host and Origin, CORS (server.py).
+Not here: the rules (oauth.py, oauth_tokens.py), the consent page's looks (pages_consent.py), Host and Origin, CORS (server.py).
 """
 import json
 import secrets
@@ -22,6 +22,7 @@ import oauth
 import oauth_tokens
 import owner
 import pages
+import pages_consent
 import workspace as workspaces
 from oauth import Authorization, Denied, Misdirected, OAuthError
 from owner import Session
@@ -158,6 +159,7 @@ def show_consent(state: State, request: Request, status: int = 200, problem: str
             checked = oauth.read_authorization(tx, request.query, state.config.base_url)
             mine = workspaces.workspaces_of(tx, session.person)
             choices = oauth.choices(tx, session.person, checked.client_id)
+            name = workspaces.person_name(tx, session.person)
     except Refusal as refusal:
         return pages.message(401, 'Sign in first', f'Please {refusal}.')
     except Misdirected as fault:
@@ -166,7 +168,7 @@ def show_consent(state: State, request: Request, status: int = 200, problem: str
         return deny(state, denied)
     nonce = new_nonce(state.now_us())
     form_token = owner.form_token(session.secret, form_purpose(request, nonce))
-    return pages.consent(status, checked, mine, choices, nonce, form_token, problem)
+    return pages_consent.consent(status, checked, name, mine, choices, nonce, form_token, problem)
 
 
 def decide_consent(state: State, request: Request) -> Response:

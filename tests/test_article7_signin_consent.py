@@ -12,6 +12,7 @@ import access
 import oauth
 import owner
 import pages
+import pages_consent
 import server
 import workspace
 from versioned import Ref
@@ -163,7 +164,7 @@ class Page(Case):
         self.assertNotIn('Change supported', self.open(scope='osfoundry:read').text)
 
     def test_every_scope_has_words_of_its_own(self):
-        self.assertEqual(sorted(pages.CAPABILITIES), sorted(access.SCOPES))
+        self.assertEqual(sorted(pages_consent.CAPABILITIES), sorted(access.SCOPES))
 
     def test_its_headers_keep_it_out_of_frames_caches_and_referrers_and_say_nothing_of_form_action(self):
         page = self.open()

@@ -1,0 +1,192 @@
+"""pages_forms.py - how a form's texts become a click's arguments.
+
+A form knows only texts, a click takes what the scripted owner would send as JSON: numbers, lists, nothing at all. One
+entry a click whose arguments are more than texts; every other form is passed on as it is, without its empty fields.
+
+Not here: the forms (pages.py), the clicks (owner_verbs.py and its sisters).
+"""
+import json
+import re
+import secrets
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from urllib.parse import parse_qsl
+
+from tools import State
+from versioned import invalid
+from wire import Request
+
+# --- data ---------------------------------------------------------------------
+
+FIELDS = 2_000                            # of one form: a checklist of tools, a record of 60 fields
+OURS = ('form_token', 'back')
+NUMBER = re.compile(r'-?(0|[1-9][0-9]{0,15})')
+DECIMAL = re.compile(r'-?(0|[1-9][0-9]{0,15})(\.[0-9]{1,15})?')
+
+
+class Sent(NamedTuple):
+    """A form: its fields, and every value of those that were sent more than once."""
+    fields: Dict[str, str]
+    lists: Dict[str, List[str]]
+
+
+# --- rules --------------------------------------------------------------------
+
+def read(request: Request) -> Sent:
+    """Raises invalid_argument for what is no form. Line ends are \\n, whatever the browser makes of them."""
+    kind = request.headers.get('content-type', '').split(';')[0].strip().lower()
+    if kind != 'application/x-www-form-urlencoded':
+        raise invalid('form', 'application/x-www-form-urlencoded')
+    try:
+        pairs = parse_qsl(request.body.decode('utf-8'), keep_blank_values=True, errors='strict', max_num_fields=FIELDS)
+    except ValueError:                                     # not UTF-8, or too many fields
+        raise invalid('form', f'text of at most {FIELDS} fields') from None
+    lists: Dict[str, List[str]] = {}
+    for name, value in pairs:
+        lists.setdefault(name, []).append(value.replace('\r\n', '\n'))
+    return Sent({name: values[0] for name, values in lists.items()}, lists)
+
+
+def arguments(state: State, verb: str, sent: Sent) -> dict:
+    shape = SHAPES.get(verb)
+    return shape(state, sent) if shape else plain(state, sent)
+
+
+def plain(state: State, sent: Sent) -> dict:
+    """Texts as they are; an empty field is an absent argument."""
+    return {name: value for name, value in sent.fields.items() if name not in OURS and value != ''}
+
+
+def new_id(words: str) -> str:
+    """An id that can be read and is not taken: 'Launch Q3' -> 'launch-q3-1f3a9c'."""
+    word = re.sub('[^a-z0-9]+', '-', words.lower()).strip('-')[:40]
+    return (word + '-' if word else '') + secrets.token_hex(3)
+
+
+def with_id(name: str, of: str) -> Callable[[State, Sent], dict]:
+    """The form asks for a name only; the id is made of it."""
+    def shape(state: State, sent: Sent) -> dict:
+        found = plain(state, sent)
+        return {name: new_id(sent.fields.get(of, '')), **found}
+    return shape
+
+
+def new_note(state: State, sent: Sent) -> dict:
+    """A Note begins with one tab to write into."""
+    return {**with_id('note_id', 'title')(state, sent), 'tabs': [{'tab_type': 'note', 'label': 'Note', 'text': ''}]}
+
+
+def new_records(state: State, sent: Sent) -> dict:
+    """Fields as lines, 'status: choice: Draft, Ready'; without any, one status to begin with."""
+    found = with_id('record_channel_id', 'name')(state, sent)
+    lines = [line for line in found.pop('fields', 'status: choice: Draft, Ready').split('\n') if line.strip()]
+    return {**found, 'fields': [record_field(line) for line in lines]}
+
+
+def record_field(line: str) -> dict:
+    name, kind, choices = ([part.strip() for part in line.split(':', 2)] + ['text', ''])[:3]
+    shaped = {'field': name, 'kind': kind}
+    return {**shaped, 'choices': [one.strip() for one in choices.split(',') if one.strip()]} if kind == 'choice' else shaped
+
+
+def article(state: State, sent: Sent) -> dict:
+    """An empty text is a text; a new article gets its id from its title."""
+    found = {name: sent.fields.get(name, '') for name in ('knowledge_base_id', 'article_id', 'title', 'content')}
+    found['article_id'] = found['article_id'] or new_id(found['title'])
+    if sent.fields.get('expected_version'):
+        found['expected_version'] = sent.fields['expected_version']
+    return {**found, 'publish': True} if 'publish' in sent.fields else found
+
+
+def note_save(state: State, sent: Sent) -> dict:
+    """One operation on one tab; what else the form holds depends on the operation."""
+    one = sent.fields
+    found = {name: one.get(name, '') for name in ('note_id', 'tab_id', 'operation', 'base_version', 'idempotency_key')}
+    operation = found['operation']
+    if operation == 'replace_text':
+        return {**found, 'text': one.get('text', '')}
+    if operation == 'slide_add':
+        return {**found, 'slides': [{'title': one.get('title', ''), 'text': one.get('text', '')}]}
+    if operation == 'sheet_set_range':
+        rows = [[cell_value(cell) for cell in line.split(',')] for line in one.get('cells', '').split('\n') if line.strip()]
+        width = max(map(len, rows), default=0)
+        return {**found, 'start_row': number('start_row', one), 'start_col': number('start_col', one),
+                'values': [row + [None] * (width - len(row)) for row in rows]}
+    return {**found, 'values': json_value('data', one.get('data', ''))}
+
+
+def cell_value(words: str) -> Any:
+    """A cell as a person types it: a number when it looks like one, nothing when it is empty."""
+    words = words.strip()
+    if NUMBER.fullmatch(words):
+        return int(words)
+    return float(words) if DECIMAL.fullmatch(words) else words or None
+
+
+def number(name: str, fields: Dict[str, str]) -> int:
+    if not NUMBER.fullmatch(fields.get(name, '')):
+        raise invalid(name, 'a whole number')
+    return int(fields[name])
+
+
+def json_value(name: str, words: str) -> Any:
+    try:
+        return json.loads(words)
+    except (ValueError, RecursionError):
+        raise invalid(name, 'JSON') from None
+
+
+def record(state: State, sent: Sent) -> dict:
+    """value.NAME fields become values, each of its field's kind; an empty one empties the field."""
+    found = {name: value for name, value in plain(state, sent).items() if not name.startswith('value.')}
+    with state.db.read() as tx:
+        kinds = dict(tx.execute('SELECT field, kind FROM record_fields WHERE record_channel_id = ?',
+                                (found.get('record_channel_id', ''),)))
+    values = {name[len('value.'):]: value for name, value in sent.fields.items() if name.startswith('value.')}
+    shaped = {name: record_value(name, kinds.get(name, 'text'), value) for name, value in values.items()}
+    if 'item_id' not in found:                             # a new record has nothing to empty
+        shaped = {name: value for name, value in shaped.items() if value is not None}
+    return {**found, 'values': shaped}
+
+
+def record_value(name: str, kind: str, words: str) -> Any:
+    if words == '':
+        return None
+    if kind == 'checkbox':
+        return words == 'true'
+    if kind == 'number':
+        value = cell_value(words)
+        if isinstance(value, str):
+            raise invalid(name, 'a number')
+        return value
+    return words
+
+
+def ticks(state: State, sent: Sent) -> dict:
+    """The form sends what is ticked, the click takes what is not."""
+    on = set(sent.lists.get('tool', ()))
+    return {'connection': sent.fields.get('connection', ''), 'off': [name for name in state.catalogue if name not in on]}
+
+
+def switch(state: State, sent: Sent) -> dict:
+    return {**plain(state, sent), 'on': sent.fields.get('on') == 'on'}
+
+
+def moved(state: State, sent: Sent) -> dict:
+    """No project is a place to be, too."""
+    return {**plain(state, sent), 'project': sent.fields.get('project') or None}
+
+
+SHAPES: Dict[str, Callable[[State, Sent], dict]] = {
+    'create_project': with_id('project', 'name'), 'create_note': new_note,
+    'create_knowledge_base': with_id('knowledge_base_id', 'name'), 'create_record_channel': new_records,
+    'create_channel': with_id('channel_id', 'name'), 'create_room': with_id('room_id', 'name'),
+    'add_person': with_id('of', 'name'), 'save_article': article, 'save_note': note_save, 'save_tools': ticks,
+    'create_record': record, 'save_record': record, 'set_sharing': switch, 'set_gitnest': switch, 'move_item': moved,
+}
+LANDINGS: Dict[str, Tuple[str, ...]] = {                   # where a click leads: a page, and the members of its answer
+    'add_assistant': ('connection', 'connection'), 'create_project': ('project', 'project'),
+    'create_note': ('note', 'note_id'), 'create_knowledge_base': ('knowledge_base', 'knowledge_base_id'),
+    'create_record_channel': ('record_channel', 'record_channel_id'), 'create_channel': ('channel', 'channel_id'),
+    'create_room': ('room', 'room_id'), 'create_repository': ('repository', 'repository_id'),
+    'create_record': ('record_channel', 'record_channel_id', 'item_id'),
+}
