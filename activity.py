@@ -72,7 +72,8 @@ class Batch:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._lines: List[Line] = []
-        self._lock, self._some, self._closing = threading.Lock(), threading.Event(), threading.Event()
+        self._lock, self._flushing = threading.Lock(), threading.Lock()
+        self._some, self._closing = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name='activity', daemon=True)
         self._thread.start()
 
@@ -84,15 +85,16 @@ class Batch:
 
     def flush(self) -> None:
         """Write what waits now; a page that shows Recent activity calls this first."""
-        with self._lock:
-            lines, self._lines = self._lines, []
-        try:
-            if lines:
-                with self._db.write() as tx:
-                    record(tx, lines)
-        except (Refusal, sqlite3.Error):                # another process holds the file: the lines wait
+        with self._flushing:                            # who finds nothing to write waits for what is being written
             with self._lock:
-                self._lines = (lines + self._lines)[-MOST_WAITING:]
+                lines, self._lines = self._lines, []
+            try:
+                if lines:
+                    with self._db.write() as tx:
+                        record(tx, lines)
+            except (Refusal, sqlite3.Error):            # another process holds the file: the lines wait
+                with self._lock:
+                    self._lines = (lines + self._lines)[-MOST_WAITING:]
 
     def close(self) -> None:
         self._closing.set()

@@ -55,7 +55,8 @@ CLICKS: Sequence[Tuple[str, Dict[str, Any]]] = (
                       'content': 'Support answers from 9 to 17 on working days.', 'publish': True}),
     ('save_article', {'knowledge_base_id': 'support', 'article_id': 'trial-plans', 'title': 'Trial plans',
                       'content': 'To be written.'}),
-    ('create_record_channel', {'record_channel_id': 'launch-pages', 'name': 'Launch pages', 'project': PROJECT, 'fields': [
+    ('create_record_channel', {'record_channel_id': 'launch-pages', 'name': 'Launch pages', 'project': PROJECT,
+                               'fields': [
         {'field': 'status', 'kind': 'choice', 'choices': ['Draft', 'Ready']}, {'field': 'owner', 'kind': 'text'}]}),
     ('create_record', {'record_channel_id': 'launch-pages', 'idempotency_key': 'demo-record-1',
                        'values': {'title': 'pricing page', 'status': 'Draft', 'owner': 'Aiko'}}),

@@ -295,5 +295,6 @@ def write_secret(path: str, secret: str) -> None:
 # A click has one name, on the page and for the scripted owner.
 VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
     **owner_verbs.VERBS, **owner_notes.VERBS, **owner_project.VERBS, **owner_records.VERBS, **owner_channels.VERBS,
-    **owner_sessions.VERBS, **owner_gitnest.VERBS, 'add_person': add_person, 'open_link': open_link, 'sign_out': sign_out}
+    **owner_sessions.VERBS, **owner_gitnest.VERBS,
+    'add_person': add_person, 'open_link': open_link, 'sign_out': sign_out}
 ROUTES: Dict[Tuple[str, str], Callable[[State, Request], Response]] = {('POST', '/owner/*'): click}

@@ -4,8 +4,9 @@ Article 6 describes the owner's screen; ours is plain HTML from the server, with
 width, keyboard. Everything that came from somebody is escaped and isolated (<bdi>): markup, scripts and right-to-left
 text are shown as text.
 
-Not here: the pages themselves (pages_connected.py, pages_approval.py, pages_content.py, pages_project.py, pages_consent.py),
-their routes (pages_owner.py), who may see a page (owner.py), what a click does (owner_verbs.py and its sisters).
+Not here: the pages themselves (pages_connected.py, pages_approval.py, pages_content.py, pages_notes.py,
+pages_project.py, pages_consent.py), their routes (pages_owner.py), who may see a page (owner.py), what a click does
+(owner_verbs.py and its sisters).
 """
 import base64
 import hashlib
@@ -24,8 +25,8 @@ from wire import Response
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2127; --soft: #4f5863; --line: #ccd2d9; --ground: #f4f5f7; --card: #ffffff;
-  --accent: #1a56b0; --on-accent: #ffffff; --bad: #9c2118; --bad-ground: #fdecea; --good: #17623a; --good-ground: #e6f4ec;
-  --note: #7a4b00; --note-ground: #fdf3dd; }
+  --accent: #1a56b0; --on-accent: #ffffff; --bad: #9c2118; --bad-ground: #fdecea; --good: #17623a;
+  --good-ground: #e6f4ec; --note: #7a4b00; --note-ground: #fdf3dd; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ed; --soft: #a9b2bd; --line: #3b444e; --ground: #14181c;
   --card: #1d2328; --accent: #8ab4f8; --on-accent: #10151a; --bad: #f6a49b; --bad-ground: #3a1f1c; --good: #86d3a5;
   --good-ground: #173024; --note: #efc87a; --note-ground: #33290f; } }
@@ -35,11 +36,14 @@ main, nav ul, header p { max-width: 52rem; margin: 0 auto; padding: 1.25rem 1rem
 header { background: var(--card); border-bottom: 1px solid var(--line); }
 header p { padding: .5rem 1rem 0; color: var(--soft); font-size: .9rem; }
 nav ul { display: flex; flex-wrap: wrap; gap: .15rem 1.25rem; list-style: none; padding: .35rem 1rem .6rem; }
-nav a { color: var(--ink); text-decoration: none; display: inline-block; padding: .3rem 0; border-bottom: 2px solid transparent; }
+nav a { color: var(--ink); text-decoration: none; display: inline-block; padding: .3rem 0;
+  border-bottom: 2px solid transparent; }
 nav a[aria-current] { border-color: var(--accent); font-weight: 600; } nav a:hover { text-decoration: underline; }
 a { color: var(--accent); } h1 { font-size: 1.5rem; line-height: 1.25; margin: .25rem 0 1rem; }
 h2, legend { font-size: 1.05rem; font-weight: 600; margin: 0 0 .5rem; padding: 0; } h3 { font-size: 1rem; margin: 0; }
-p, ul, ol { margin: 0 0 .75rem; } ul, ol { padding-left: 1.35rem; } section > :last-child, fieldset > :last-child { margin-bottom: 0; }
+p, ul, ol, form { margin: 0 0 .75rem; } ul, ol { padding-left: 1.35rem; }
+section > :last-child, fieldset > :last-child, .between > form, .row > form { margin-bottom: 0; }
+main nav ul { padding: .35rem 0 .6rem; }
 .card, fieldset { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem;
   margin: 0 0 1rem; min-width: 0; }
 fieldset legend { float: left; width: 100%; } fieldset legend + * { clear: both; }
@@ -59,7 +63,8 @@ button.bad { border-color: var(--bad); color: var(--bad); }
 .row { display: flex; flex-wrap: wrap; gap: .6rem; align-items: center; } .row > .field { margin: 0; }
 .between { display: flex; flex-wrap: wrap; gap: .35rem 1rem; justify-content: space-between; align-items: center; }
 .soft { color: var(--soft); } .problem, .notice { border-radius: .4rem; padding: .6rem .8rem; margin: 0 0 1rem; }
-.problem { background: var(--bad-ground); color: var(--bad); } .notice { background: var(--note-ground); color: var(--note); }
+.problem { background: var(--bad-ground); color: var(--bad); }
+.notice { background: var(--note-ground); color: var(--note); }
 .tag { font-size: .85rem; border-radius: 1rem; padding: .05rem .6rem; border: 1px solid var(--line); color: var(--soft);
   white-space: nowrap; } .tag.good { color: var(--good); background: var(--good-ground); border-color: transparent; }
 .tag.bad { color: var(--bad); background: var(--bad-ground); border-color: transparent; }
@@ -68,10 +73,11 @@ button.bad { border-color: var(--bad); color: var(--bad); }
 th, td { text-align: left; vertical-align: top; padding: .35rem .9rem .35rem 0; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; color: var(--soft); font-size: .88rem; } .plain { list-style: none; padding: 0; }
 .plain > li { padding: .5rem 0; border-bottom: 1px solid var(--line); } .plain > li:last-child { border-bottom: 0; }
-pre, .text { font: .92em/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 0 0 .75rem;
-  max-height: 40rem; overflow-y: auto; } .text { font-family: inherit; font-size: 1em; }
+pre, .text { font: .92em/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere;
+  margin: 0 0 .75rem; max-height: 40rem; overflow-y: auto; } .text { font-family: inherit; font-size: 1em; }
 code { font: .92em/1.4 ui-monospace, monospace; } pre ins, pre del { display: block; text-decoration: none; }
-pre ins { background: var(--good-ground); color: var(--good); } pre del { background: var(--bad-ground); color: var(--bad); }
+pre ins { background: var(--good-ground); color: var(--good); }
+pre del { background: var(--bad-ground); color: var(--bad); }
 details > summary { cursor: pointer; color: var(--accent); } details[open] > summary { margin-bottom: .6rem; }
 .tools { columns: 17rem; } .tools label { break-inside: avoid; } time { white-space: nowrap; }
 .skip { position: absolute; left: -60rem; } .skip:focus { position: static; }
@@ -80,7 +86,9 @@ STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY = f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'"
 HEADERS = (('Content-Type', 'text/html; charset=utf-8'), ('X-Frame-Options', 'DENY'), ('Cache-Control', 'no-store'),
            ('Referrer-Policy', 'no-referrer'), ('X-Content-Type-Options', 'nosniff'))
-NAVIGATION = (('', 'Connected agents'), ('approval', 'Needs your approval'), ('projects', 'Projects'), ('people', 'People'))
+NAVIGATION = (('', 'Connected agents'), ('approval', 'Needs your approval'), ('projects', 'Projects'),
+              ('people', 'People'))
+OWN_FORMS = POLICY + "; form-action 'self'"
 A_PAGE = 50                               # lines of a long list
 
 
@@ -91,6 +99,7 @@ class View(NamedTuple):
     name: str                             # the person's
     workspace: str
     workspace_name: str
+    may_edit: bool                        # in the workspace: the roles on single items may say more or less
     waiting: int                          # proposals that need this person
     now_us: int
     parts: Sequence[str] = ()             # the path below the session's, decoded
@@ -106,7 +115,7 @@ def text(value: Any) -> str:
     return f'<bdi>{html.escape(str(value))}</bdi>'
 
 
-def page(status: int, title: str, body: str, header: str = '', policy: str = POLICY + "; form-action 'self'") -> Response:
+def page(status: int, title: str, body: str, header: str = '', policy: str = OWN_FORMS) -> Response:
     document = ('<!doctype html><html lang="en"><head><meta charset="utf-8">'
                 '<meta name="viewport" content="width=device-width, initial-scale=1">'
                 f'<title>{html.escape(title)} - osFoundry</title><style>{STYLE}</style></head>'
@@ -157,8 +166,9 @@ def hidden(name: str, value: str) -> str:
 def form(view: View, verb: str, inner: str, button: str, style: str = '', **constants: str) -> str:
     """A form for one click. It comes back to this page, and is bound to this session and this click."""
     fields = ''.join(hidden(name, value) for name, value in constants.items())
-    return (f'<form method="post" action="{at(view, "do", verb)}">{hidden("form_token", form_token(view.session.secret, verb))}'
-            f'{hidden("back", "/".join(quote(part, safe="") for part in view.parts))}{fields}{inner}'
+    back = '/'.join(quote(part, safe='') for part in view.parts)
+    return (f'<form method="post" action="{at(view, "do", verb)}">'
+            f'{hidden("form_token", form_token(view.session.secret, verb))}{hidden("back", back)}{fields}{inner}'
             f'<button{f" class={style}" if style else ""}>{html.escape(button)}</button></form>')
 
 
@@ -174,14 +184,21 @@ def area(label: str, name: str, value: str, rows: int = 8) -> str:
 
 
 def select(label: str, name: str, options: Iterable[Tuple[str, str]], chosen: str = '') -> str:
-    lines = ''.join(f'<option value="{html.escape(value)}"{" selected" if value == chosen else ""}>{html.escape(words)}</option>'
-                    for value, words in options)
+    lines = ''
+    for value, words in options:
+        mark = ' selected' if value == chosen else ''
+        lines += f'<option value="{html.escape(value)}"{mark}>{html.escape(words)}</option>'
     return (f'<label class="field"><span>{html.escape(label)}</span>'
             f'<select name="{html.escape(name)}">{lines}</select></label>')
 
 
 def card(title: str, *inner: str) -> str:
     return f'<section class="card"><h2>{html.escape(title)}</h2>{"".join(inner)}</section>'
+
+
+def between(left: str, right: str) -> str:
+    """Two things at the two ends of a line; one below the other on a phone."""
+    return f'<div class="between">{left}{right}</div>'
 
 
 def details(summary: str, inner: str) -> str:

@@ -25,9 +25,13 @@ from versioned import Ref, Tx
 # --- data ---------------------------------------------------------------------
 
 STATUS = {'pending': 'note', 'executed': 'good', 'stale': 'bad', 'declined': '', 'expired': ''}
-WORDS = {'executed': 'Approved and carried out.', 'installed': 'Approved and installed.', 'declined': 'Declined.',
-         'stale': 'Not carried out: what you reviewed is no longer current. Nothing was changed; the assistant can look again '
-                  'and propose anew.', 'expired': 'Too old: it can no longer be decided.', 'withdrawn': 'Taken back.'}
+WORDS = {'executed': 'Approved and carried out.', 'declined': 'Declined.', 'withdrawn': 'Taken back.',
+         'expired': 'Too old: it can no longer be decided.',
+         'stale': 'Not carried out: what you reviewed is no longer current. Nothing was changed; the assistant can '
+                  'look again and propose anew.'}
+NOTHING = ('Nothing waits. When an assistant proposes a change to a repository or a Room, it appears here with every '
+           'line.')
+EXACTLY = 'You approve exactly what is shown above, on the version it names.'
 
 # --- rules --------------------------------------------------------------------
 
@@ -35,13 +39,16 @@ def approval(view: View) -> Tuple[str, str]:
     if len(view.parts) > 1:
         return proposal(view, view.parts[1])
     found = owner.run(view.state, view.session.person, 'list_proposals', {})
-    lines = [f'<h3>{link(view, first_line(one["message"]), "approval", one["proposal_id"])}</h3><span class="soft">from '
-             f'{text(one["from"])}, for {text(one["repository_id"])} branch {text(one["branch"])}</span>'
+    lines = [line(view, one['proposal_id'], first_line(one['message']),
+                  f'from {text(one["from"])}, for {text(one["repository_id"])} branch {text(one["branch"])}')
              for one in found['proposals']]
-    lines += [f'<h3>{link(view, "Install " + one["app_name"], "approval", one["proposal_id"])}</h3><span class="soft">for the '
-              f'Room {text(one["room"])}</span>' for one in found['rooms']]
-    return 'Needs your approval', card('Waiting for you', listed(lines, 'Nothing waits. When an assistant proposes a change to '
-                                                                 'a repository or a Room, it appears here with every line.'))
+    lines += [line(view, one['proposal_id'], f'Install {one["app_name"]}', f'for the Room {text(one["room"])}')
+              for one in found['rooms']]
+    return 'Needs your approval', card('Waiting for you', listed(lines, NOTHING))
+
+
+def line(view: View, proposal_id: str, words: str, about: str) -> str:
+    return f'<h3>{link(view, words, "approval", proposal_id)}</h3><span class="soft">{about}</span>'
 
 
 def first_line(message: str) -> str:
@@ -56,18 +63,24 @@ def proposal(view: View, proposal_id: str) -> Tuple[str, str]:
         access.require_role_of(tx, view.session.person, Ref('repository', row.repository), workspaces.EDITOR)
         status, by = proposal_intake.status_now(row, view.now_us), actor_name(tx, row.actor)
     words = owner.run(view.state, view.session.person, 'read_card', {'proposal_id': proposal_id})['card']
-    body = (f'<p>{tag(status, STATUS.get(status, ""))} {html.escape(WORDS.get(status, ""))}</p><p class="soft">Proposed by {text(by)} '
-            f'for {link(view, row.repository, "repository", row.repository)}, {when(row.created_us, view.now_us)}.</p>')
-    return first_line(row.message), body + card('What you approve', f'<pre tabindex="0">{coloured(words)}</pre>') + \
-        (answers(view, proposal_id) if status == 'pending' else '')
+    about = (f'<p class="soft">Proposed by {text(by)} for {link(view, row.repository, "repository", row.repository)}, '
+             f'{when(row.created_us, view.now_us)}.</p>')
+    return first_line(row.message), (outcome(status, row.reason) + about +
+                                     card('What you approve', f'<pre tabindex="0">{coloured(words)}</pre>') +
+                                     answers(view, proposal_id, status))
+
+
+def outcome(status: str, reason: str) -> str:
+    why = f' Reason: {text(reason)}' if reason else ''
+    return f'<p>{tag(status, STATUS.get(status, ""))} {html.escape(WORDS.get(status, ""))}{why}</p>'
 
 
 def coloured(words: str) -> str:
     """Every line of the card; added and removed ones also by colour, never by colour alone."""
     shown: List[str] = []
-    for line in words.split('\n'):
-        mark = {'+': 'ins', '-': 'del'}.get(line[:1])
-        shown.append(f'<{mark}>{html.escape(line)}</{mark}>' if mark else html.escape(line) + '\n')
+    for one in words.split('\n'):
+        mark = {'+': 'ins', '-': 'del'}.get(one[:1])
+        shown.append(f'<{mark}>{html.escape(one)}</{mark}>' if mark else html.escape(one) + '\n')
     return ''.join(shown)
 
 
@@ -78,19 +91,20 @@ def install(view: View, tx: Tx, proposal_id: str) -> Tuple[str, str]:
     files = ''.join(f'<h3>{text(proposal_card.visible(one["path"]))}</h3><pre tabindex="0">'
                     f'{html.escape(lines_shown(one["content"]))}</pre>' for one in shown['files'])
     replaces = ' It replaces the app that is there under this name.' if shown['replaces_an_app'] else ''
-    body = (f'<p>{tag(status, STATUS.get(status, ""))} {html.escape(WORDS.get(status, ""))}</p><p>Room: '
-            f'{link(view, shown["room"], "room", shown["room_id"])}.{replaces} <span class="soft">Proposed by '
-            f'{text(actor_name(tx, shown["proposed_by"]))}; expires {when(shown["expires_at"], view.now_us)}.</span></p>')
-    return f'Install {shown["app_name"]}', body + card('What you approve', files) + \
-        (answers(view, proposal_id) if status == 'pending' else '')
+    by = text(actor_name(tx, shown['proposed_by']))
+    about = (f'<p>Room: {link(view, shown["room"], "room", shown["room_id"])}.{replaces} <span class="soft">Proposed '
+             f'by {by}; expires {when(shown["expires_at"], view.now_us)}.</span></p>')
+    return f'Install {shown["app_name"]}', (outcome(status, row.reason or '') + about +
+                                            card('What you approve', files) + answers(view, proposal_id, status))
 
 
-def answers(view: View, proposal_id: str) -> str:
-    yes = form(view, 'decide', soft('You approve exactly what is shown above, on the version it names.'), 'Approve', 'first',
-               proposal_id=proposal_id, decision='approve')
-    no = form(view, 'decide', field('Reason, for the assistant to read', 'reason', more='maxlength="1000"'), 'Decline',
-              proposal_id=proposal_id, decision='decline')
-    return card('Your answer', yes, '<hr>', no)
+def answers(view: View, proposal_id: str, status: str) -> str:
+    if status != 'pending':
+        return ''
+    reason = field('Reason, for the assistant to read', 'reason', more='maxlength="1000"')
+    return card('Your answer', soft(EXACTLY),
+                form(view, 'decide', '', 'Approve', 'first', proposal_id=proposal_id, decision='approve'),
+                form(view, 'decide', reason, 'Decline', proposal_id=proposal_id, decision='decline'))
 
 
 def lines_shown(content: str) -> str:

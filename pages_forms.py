@@ -84,8 +84,9 @@ def new_records(state: State, sent: Sent) -> dict:
 
 def record_field(line: str) -> dict:
     name, kind, choices = ([part.strip() for part in line.split(':', 2)] + ['text', ''])[:3]
-    shaped = {'field': name, 'kind': kind}
-    return {**shaped, 'choices': [one.strip() for one in choices.split(',') if one.strip()]} if kind == 'choice' else shaped
+    if kind != 'choice':
+        return {'field': name, 'kind': kind}
+    return {'field': name, 'kind': kind, 'choices': [one.strip() for one in choices.split(',') if one.strip()]}
 
 
 def article(state: State, sent: Sent) -> dict:
@@ -107,7 +108,8 @@ def note_save(state: State, sent: Sent) -> dict:
     if operation == 'slide_add':
         return {**found, 'slides': [{'title': one.get('title', ''), 'text': one.get('text', '')}]}
     if operation == 'sheet_set_range':
-        rows = [[cell_value(cell) for cell in line.split(',')] for line in one.get('cells', '').split('\n') if line.strip()]
+        lines = [line for line in one.get('cells', '').split('\n') if line.strip()]
+        rows = [[cell_value(cell) for cell in line.split(',')] for line in lines]
         width = max(map(len, rows), default=0)
         return {**found, 'start_row': number('start_row', one), 'start_col': number('start_col', one),
                 'values': [row + [None] * (width - len(row)) for row in rows]}
@@ -164,7 +166,8 @@ def record_value(name: str, kind: str, words: str) -> Any:
 def ticks(state: State, sent: Sent) -> dict:
     """The form sends what is ticked, the click takes what is not."""
     on = set(sent.lists.get('tool', ()))
-    return {'connection': sent.fields.get('connection', ''), 'off': [name for name in state.catalogue if name not in on]}
+    off = [name for name in state.catalogue if name not in on]
+    return {'connection': sent.fields.get('connection', ''), 'off': off}
 
 
 def switch(state: State, sent: Sent) -> dict:

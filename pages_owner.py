@@ -4,7 +4,8 @@ Article 6 calls it the key icon. A person arrives with the link that the server 
 (previews and scanners fetch links too), pressing the button uses it up and sets the cookies. After that a page is a
 function of PAGES, and a form is a click of owner.VERBS: the same functions that the scripted owner calls.
 
-Not here: who the person is (owner.py), the pages (pages_connected.py and its sisters), a form's fields (pages_forms.py).
+Not here: who the person is (owner.py), the pages (pages_connected.py and its sisters), a form's fields
+(pages_forms.py).
 """
 from typing import Any, Callable, Dict, List, Tuple
 from urllib.parse import quote, unquote
@@ -16,6 +17,7 @@ import pages_approval
 import pages_connected
 import pages_content
 import pages_forms
+import pages_notes
 import pages_project
 import workspace as workspaces
 from pages import View
@@ -27,15 +29,19 @@ from wire import Request, Response
 
 STATUS = {'owner_required': 401, 'forged_form': 403, 'role_too_low': 403, 'not_found': 404, 'gone': 404,
           'invalid_argument': 400, 'storage_busy': 503}           # any other: 409
-PAGES: Dict[str, Tuple[int, int, Callable[[View], Tuple[str, str]]]] = {   # name: least and most parts below it, the page
+# The first part of the path: the least and the most parts that follow it, and the page.
+PAGES: Dict[str, Tuple[int, int, Callable[[View], Tuple[str, str]]]] = {
     '': (0, 0, pages_connected.home), 'connection': (1, 1, pages_connected.connection),
     'approval': (0, 1, pages_approval.approval), 'projects': (0, 0, pages_content.projects),
     'project': (1, 1, pages_content.project), 'knowledge_base': (1, 2, pages_content.knowledge_base),
-    'note': (1, 2, pages_content.note), 'version': (2, 2, pages_content.version), 'events': (2, 2, pages_content.events),
+    'note': (1, 2, pages_notes.note), 'version': (2, 2, pages_notes.version),
+    'events': (2, 2, pages_content.events),
     'record_channel': (1, 2, pages_project.record_channel), 'channel': (1, 1, pages_project.channel),
     'room': (1, 1, pages_project.room), 'repository': (1, 1, pages_project.repository),
     'session': (1, 1, pages_project.session), 'people': (0, 0, pages_project.people),
 }
+STALE = ('Not saved: somebody saved this in between. It is shown as it is now; what you wrote is still in the form. '
+         'Put right what needs it, then save again.')
 NO_STORE = (('Cache-Control', 'no-store'), ('Referrer-Policy', 'no-referrer'))
 
 # --- rules --------------------------------------------------------------------
@@ -61,10 +67,7 @@ def find_page(parts: List[str]) -> Callable[[View], Tuple[str, str]]:
 
 def said(refusal: Refusal) -> str:
     """A refusal for a person's eyes."""
-    if refusal.code == 'stale_version':
-        return 'Not saved: somebody saved this in between. It is shown as it is now; what you wrote is still in the form. ' \
-               'Put right what needs it, then save again.'
-    return pages.sentence(str(refusal))
+    return STALE if refusal.code == 'stale_version' else pages.sentence(str(refusal))
 
 
 # --- I/O ----------------------------------------------------------------------
@@ -78,8 +81,9 @@ def view_of(state: State, request: Request, parts: List[str], **more: Any) -> Vi
             raise Refusal('not_found', 'you are in no workspace any more: its owner can add you again')
         waiting = pages_approval.waiting_count(tx, session.person, state.now_us())
         name = workspaces.person_name(tx, session.person)
-    return View(state, session, name, mine[0][0], mine[0][1], waiting, state.now_us(), parts,
-                oauth.parameters(request.query)[0], **more)
+    workspace, workspace_name, role = mine[0]
+    return View(state, session, name, workspace, workspace_name, role >= workspaces.EDITOR, waiting, state.now_us(),
+                parts, oauth.parameters(request.query)[0], **more)
 
 
 def show(state: State, request: Request) -> Response:
@@ -167,7 +171,8 @@ def refused(state: State, request: Request, refusal: Refusal) -> Response:
     """A page that says what happened; inside the frame when we know the person."""
     status, title = STATUS.get(refusal.code, 409), 'That did not work'
     try:
-        return pages.owner_page(view_of(state, request, []), title, f'<p>{pages.html.escape(said(refusal))}</p>', status)
+        view = view_of(state, request, ['refused'])        # a part that is in no navigation
+        return pages.owner_page(view._replace(problem=said(refusal)), title, '', status)
     except Refusal:
         return pages.message(status, title, said(refusal))
 

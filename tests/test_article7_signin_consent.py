@@ -15,7 +15,7 @@ import pages
 import pages_consent
 import server
 import workspace
-from versioned import Ref
+from versioned import Ref, Refusal
 
 
 class Case(unittest.TestCase):
@@ -355,6 +355,13 @@ class SelfConsent(unittest.TestCase):
         other = Client(self.world)
         self.assertIn('/external-assistant-authorize?', self.request(other.client_id, REDIRECT)['location'])
         self.assertEqual(self.request(oauth.DEMO_CLIENT, 'https://example.org/callback').status, 400)
+
+    def test_the_rule_itself_refuses_every_other_request(self):
+        good = oauth.Authorization(oauth.DEMO_CLIENT, 'x', oauth.DEMO_REDIRECT, None, 'c', ('osfoundry:read',), 'r')
+        for other in (good._replace(client_id='client-other'), good._replace(redirect_uri='https://example.org/cb')):
+            with self.assertRaises(Refusal) as caught, self.world.state.db.write() as tx:
+                oauth.approve_demo(tx, 'owner', other, 1)
+            self.assertEqual(caught.exception.code, 'consent_required')
 
     def test_without_the_flag_there_is_no_such_client(self):
         world = World()

@@ -1,0 +1,53 @@
+"""A person's pages, walked through by links and forms as a browser would. Not a test module."""
+import html
+import re
+
+from tests.signin_world import Browser, World
+
+FORM = re.compile(r'<form method="post" action="([^"]+)">(.*?)</form>', re.DOTALL)
+INPUT = re.compile(r'<input ([^>]*)>')
+
+
+class Person(Browser):
+    def page(self, *parts):
+        """A page by its parts below the person's own path."""
+        return self.get(self.home + '/'.join(parts))
+
+    def forms(self, page, verb):
+        """The forms of a click on a page, each as (address, fields as they stand)."""
+        return [(html.unescape(action), fields_of(inner)) for action, inner in FORM.findall(page.text)
+                if action.endswith('/do/' + verb)]
+
+    def send(self, page, verb, number=0, **fields):
+        """Fill in one form of a page and send it."""
+        address, there = self.forms(page, verb)[number]
+        return self.post(address, {**there, **fields})
+
+    def crawl(self):
+        """Every page that links lead to: {address: page}."""
+        found, waiting = {}, [self.home]
+        while waiting:
+            at = waiting.pop()
+            if at not in found:
+                found[at] = page = self.get(at)
+                links = [html.unescape(one) for one in re.findall(r'<a href="([^"]+)"', page.text)]
+                waiting += [one if one.startswith('/') else at.split('?')[0] + one for one in links
+                            if one.startswith((self.home, '?'))]
+        return found
+
+
+def fields_of(inner):
+    fields = {}
+    for attributes in INPUT.findall(inner):
+        name, value = re.search(r'name="([^"]*)"', attributes), re.search(r'value="([^"]*)"', attributes)
+        if name and not ('type="checkbox"' in attributes and 'checked' not in attributes):
+            fields[html.unescape(name.group(1))] = html.unescape(value.group(1)) if value else ''
+    for name, words in re.findall(r'<textarea name="([^"]+)"[^>]*>\n?(.*?)</textarea>', inner, re.DOTALL):
+        fields[name] = html.unescape(words)
+    for name, options in re.findall(r'<select name="([^"]+)">(.*?)</select>', inner, re.DOTALL):
+        chosen = re.search(r'<option value="([^"]*)" selected', options) or re.search(r'<option value="([^"]*)"', options)
+        fields[html.unescape(name)] = html.unescape(chosen.group(1)) if chosen else ''
+    return fields
+
+
+__all__ = ['Person', 'World', 'fields_of']

@@ -1,0 +1,493 @@
+"""Articles 5 and 6: the owner's pages: every page for every person, every click from a form, what is refused or kept."""
+import html
+import json
+import unittest
+from unittest import mock
+
+from tests.pages_world import Person, World
+
+import demo
+import host
+import oauth
+import pages
+import pages_forms
+import versioned
+
+NASTY = '<script>alert(1)</script> & "quotes" \'single\' \u202egnp.exe <b>bold</b> \u05e9\u05dc\u05d5\u05dd </textarea> é🚀'
+
+
+class Case(unittest.TestCase):
+    REPOSITORY = False                                     # git takes longer than all the rest of the demo
+
+    def setUp(self):
+        clicks = [one for one in demo.CLICKS if self.REPOSITORY or one[0] != 'create_repository']
+        with mock.patch.object(demo, 'CLICKS', clicks):
+            self.world = World(demo=True)
+        self.addCleanup(self.world.close)
+        self.owner = Person(self.world)
+
+    def active(self):
+        """A connection as a consent makes it, with a token; in the project of the demo."""
+        connection = self.world.click('add_assistant', display_name='Claude research')['connection']
+        with self.world.state.db.write() as tx:
+            oauth.access.attach(tx, connection, 'workspace', 'owner')
+            token = oauth.access.issue_access_token(tx, connection, oauth.access.SCOPES, self.world.state.now_us(), 3600)
+        self.world.click('add_to_project', connection=connection, project='launch-q3')
+        return connection, token
+
+    def tool(self, token, name, **arguments):
+        reply = self.world.call(token, name, arguments).json['result']
+        return json.loads(reply['content'][0]['text'])
+
+    def propose(self, token, key='from-a-page-1', **changed):
+        return self.tool(token, 'propose_file_import', **{
+            'repository_id': 'site', 'branch': 'main', 'message': 'State the refund window', 'idempotency_key': key,
+            'files': [{'path': 'README.md', 'content': 'Refunds: 30 days\n'}], **changed})['proposal_id']
+
+
+class Pages(Case):
+    REPOSITORY = True
+
+    def test_every_page_that_links_lead_to_opens_for_everybody_who_may_see_it(self):
+        connection, token = self.active()
+        self.propose(token)
+        for person, least in (('owner', 42), ('mika', 40), ('aiko', 35)):
+            found = Person(self.world, person).crawl()
+            self.assertEqual({at: page.status for at, page in found.items() if page.status != 200}, {}, person)
+            self.assertGreater(len(found), least)
+            for at, page in found.items():
+                self.assertEqual(page.text.count('<h1'), 1, at)
+                self.assertNotIn('<script', page.text)
+                self.assertIn("default-src 'none'", page['content-security-policy'])
+                self.assertIn("form-action 'self'", page['content-security-policy'])
+                self.assertEqual((page['x-frame-options'], page['cache-control'], page['referrer-policy']),
+                                 ('DENY', 'no-store', 'no-referrer'))
+
+    def test_an_empty_workspace_explains_itself(self):
+        world = World()
+        self.addCleanup(world.close)
+        person = Person(world)
+        self.assertIn('No assistant is connected. Begin with Add assistant above.', person.page().text)
+        self.assertIn('No project yet. Make one', person.page('projects').text)
+        self.assertIn('Nothing waits.', person.page('approval').text)
+        self.assertNotIn('Try it in five steps', person.page().text)
+        self.assertIn('Try it in five steps', self.owner.page().text)
+
+    def test_the_demo_is_made_once_and_never_in_a_state_that_holds_something(self):
+        before = self.world.rows('SELECT count(*) FROM places')
+        demo.furnish(self.world.state)
+        self.assertEqual(self.world.rows('SELECT count(*) FROM places'), before)
+
+    def test_addresses_that_lead_nowhere_are_404_and_a_stranger_gets_401_everywhere(self):
+        for parts in (('nothing',), ('note',), ('note', 'unknown'), ('note', 'a', 'b', 'c'), ('project', 'unknown'),
+                      ('events', 'note', 'unknown'), ('approval', 'unknown'), ('connection', 'unknown'),
+                      ('knowledge_base', 'support', 'unknown'), ('record_channel', 'launch-pages', 'unknown'),
+                      ('note', 'q3-launch', 'unknown'), ('do', 'revoke'), ('%00',), ('note', '%ff%fe')):
+            with self.subTest(parts=parts):
+                self.assertEqual(self.owner.page(*parts).status, 404)
+        for parts in ((), ('people',), ('note', 'q3-launch')):
+            self.assertEqual(self.world.http('GET', self.owner.home + '/'.join(parts)).status, 401)
+
+    def test_every_field_shows_markup_scripts_and_right_to_left_text_as_text(self):
+        click = self.world.click
+        click('create_project', project='nasty', name='P <b>x</b>')
+        click('create_note', note_id='nasty', title='N <b>x</b>', project='nasty', tabs=[
+            {'tab_type': 'note', 'label': 'L <b>x</b>', 'text': NASTY},
+            {'tab_type': 'slides', 'label': 'S', 'slides': [{'title': '<b>slide</b>', 'text': NASTY}]},
+            {'tab_type': 'sheet', 'label': 'C', 'start_row': 0, 'start_col': 0, 'values': [[NASTY]]}])
+        click('create_knowledge_base', knowledge_base_id='nasty', name='K <b>x</b>', project='nasty')
+        click('save_article', knowledge_base_id='nasty', article_id='a<b>', title='A <b>x</b>', content=NASTY)
+        click('create_record_channel', record_channel_id='nasty', name='R <b>x</b>', project='nasty',
+              fields=[{'field': 'words', 'kind': 'text'}])
+        click('create_record', record_channel_id='nasty', idempotency_key='nasty-key-1',
+              values={'title': 'T <b>x</b>', 'words': NASTY})
+        click('create_channel', channel_id='nasty', name='Ch <b>x</b>', project='nasty')
+        click('post_message', channel_id='nasty', text=NASTY, idempotency_key='nasty-key-2')
+        click('create_room', room_id='nasty', name='Ro <b>x</b>', project='nasty')
+        click('add_person', of='nasty', name='Pe <b>x</b>')
+        click('add_assistant', display_name='As <b>x</b>')
+        shown = self.owner.crawl()
+        self.assertEqual([at for at, page in shown.items() if page.status != 200], [])
+        everything = ''.join(page.text for page in shown.values())
+        self.assertNotIn('<b>', everything)
+        self.assertNotIn('<script', everything)
+        for name in ('P', 'N', 'L', 'K', 'A', 'R', 'T', 'Ch', 'Ro', 'Pe', 'As'):
+            self.assertIn(f'{name} &lt;b&gt;x&lt;/b&gt;', everything)
+        self.assertGreaterEqual(everything.count(html.escape(NASTY, quote=False)) + everything.count(html.escape(NASTY)), 5)
+
+    def test_a_megabyte_is_shown_saved_and_comes_back_unchanged(self):
+        words = ('é<&>\u202e' + 'x' * 58 + '\n') * 15_000
+        words = words[:2 ** 20 // 2]
+        note = self.world.click('create_note', note_id='long', title='Long', project='launch-q3',
+                                tabs=[{'tab_type': 'note', 'label': 'Note', 'text': 'short'}])
+        page = self.owner.page('note', 'long')
+        self.assertEqual(self.owner.send(page, 'save_note', text=words).status, 303)
+        saved = self.world.click('read_tab', note_id='long', tab_id=note['tabs'][0]['tab_id'])['text']
+        self.assertEqual(saved, words)
+        self.assertEqual(dict(self.owner.forms(self.owner.page('note', 'long'), 'save_note')[0][1])['text'], words)
+        article = {'knowledge_base_id': 'support', 'article_id': 'long', 'title': 'Long', 'content': 'y\n' * 490_000}
+        self.world.click('save_article', **article)
+        page = self.owner.page('knowledge_base', 'support', 'long')
+        self.assertEqual(self.owner.send(page, 'save_article').status, 303)
+        self.assertEqual(self.owner.forms(self.owner.page('knowledge_base', 'support', 'long'),
+                                          'save_article')[0][1]['content'], article['content'])
+
+    def test_long_lists_are_paged(self):
+        for number in range(120):
+            self.world.click('save_article', knowledge_base_id='support', article_id=f'n{number:03}', title=f'Nr {number}',
+                             content='')
+        page, seen, pages_read = self.owner.page('knowledge_base', 'support'), set(), 0
+        while True:
+            pages_read += 1
+            seen |= {one for one in range(120) if f'<bdi>Nr {one}</bdi>' in page.text}
+            if 'Next page' not in page.text:
+                break
+            page = self.owner.get(page_link(page, self.owner.home + 'knowledge_base/support'))
+        self.assertEqual((len(seen), pages_read), (120, 3))
+
+
+def page_link(page, at):
+    return at + html.unescape(page.text.split('Next page')[0].rsplit('href="', 1)[1].split('"')[0])
+
+
+class Times(unittest.TestCase):
+    def test_times_are_as_people_read_them_and_exact_behind(self):
+        now = versioned.parse_stamp('2026-11-30T21:00:00.000000Z')
+        for stamp, words in (('2026-11-30T20:59:30.000000Z', 'just now'), ('2026-11-30T20:12:00.000000Z', '48 min ago'),
+                             ('2026-11-30T09:00:00.000000Z', '12 h ago'),
+                             ('2026-11-08T09:30:00.000042Z', '8 Nov 2026, 09:30 UTC'),
+                             ('2026-11-30T21:00:05.000000Z', '30 Nov 2026, 21:00 UTC')):
+            shown = pages.when(stamp, now)
+            self.assertIn(f'>{words}<', shown)
+            self.assertIn(f'datetime="{stamp}"', shown)
+
+
+class Connected(Case):
+    """Article 6, steps 1 and 4."""
+
+    def test_add_assistant_shows_setup_pending_and_the_server_address(self):
+        page = self.owner.send(self.owner.page(), 'add_assistant', display_name='Claude research', assistant='claude')
+        self.assertEqual(page.status, 303)
+        shown = self.owner.get(page['location']).text
+        self.assertIn('Setup pending. This assistant cannot read or change anything yet.', shown)
+        self.assertIn(self.world.running.url, shown)
+        self.assertIn('claude mcp add --transport http osfoundry ' + self.world.running.url, shown)
+        self.assertNotIn('Add to project', shown)
+
+    def test_the_owner_opens_closes_and_revokes_with_forms_and_the_next_call_knows(self):
+        connection, token = self.active()
+        at = ('connection', connection)
+
+        def outcome():
+            return self.world.outcome(token, 'read_note_tab', {'note_id': 'q3-launch', 'tab_id': 'x'})
+        self.assertEqual(outcome(), 'not_found')                       # the Note is open, the tab is not there
+        self.owner.send(self.owner.page(*at), 'remove_from_project')
+        self.assertEqual(outcome(), 'not_in_project')
+        self.owner.send(self.owner.page(*at), 'add_to_project', project='launch-q3')
+        self.assertEqual(outcome(), 'not_found')
+        ticks = self.owner.forms(self.owner.page(*at), 'save_tools')[0]
+        fields = [(name, value) for name, value in ticks[1].items() if name != 'tool'] + \
+            [('tool', name) for name in self.world.state.catalogue if name != 'read_note_tab']
+        self.assertEqual(self.owner.post(ticks[0], fields).status, 303)
+        self.assertEqual(outcome(), 'tool_not_enabled')
+        self.assertIn('1 switched off.', self.owner.page(*at).text)
+        self.owner.send(self.owner.page(*at), 'revoke')
+        self.assertEqual(outcome(), 'connection_revoked')
+        page = self.owner.page(*at).text
+        self.assertIn('Revoked. It can reach nothing, for good.', page)
+        for line in ('not_found', 'not_in_project', 'tool_not_enabled', 'connection_revoked'):
+            self.assertIn(f'>{line}<', page)                           # Recent activity, the refused ones too
+
+    def test_invite_takes_a_channel_and_only_its_owner_is_offered_a_private_one(self):
+        connection, token = self.active()
+        self.assertIn('Press (private)', self.owner.page('connection', connection).text)
+        mika = Person(self.world, 'mika')
+        self.assertNotIn('Press (private)', mika.page('connection', connection).text)
+        ask = {'channel_id': 'press'}
+        self.assertEqual(self.world.outcome(token, 'channel_history', ask), 'not_invited')
+        self.owner.send(self.owner.page('connection', connection), 'invite', id='press')
+        self.assertEqual(self.world.outcome(token, 'channel_history', ask), 'ok')
+        self.owner.send(self.owner.page('connection', connection), 'uninvite')
+        self.assertEqual(self.world.outcome(token, 'channel_history', ask), 'not_invited')
+
+    def test_a_viewer_sees_who_is_connected_and_can_neither_open_nor_change_it(self):
+        connection, token = self.active()
+        aiko, mika = Person(self.world, 'aiko'), Person(self.world, 'mika')
+        self.assertIn('Claude research', aiko.page().text)
+        self.assertNotIn('Add assistant', aiko.page().text)
+        self.assertEqual(aiko.page('connection', connection).status, 403)
+        page = mika.page('connection', connection)
+        self.world.click('set_role', of='mika', kind='workspace', id='workspace', role='viewer')
+        self.assertEqual(mika.send(page, 'revoke').status, 403)
+        self.assertEqual(self.world.outcome(token), 'ok')
+
+
+class Forms(Case):
+    def test_a_form_without_its_token_or_with_anothers_is_forged(self):
+        connection, token = self.active()
+        address, fields = self.owner.forms(self.owner.page('connection', connection), 'revoke')[0]
+        other = Person(self.world)
+        other_token = other.forms(other.page('connection', connection), 'revoke')[0][1]['form_token']
+        wrong_click = self.owner.forms(self.owner.page('connection', connection), 'remove_from_project')[0][1]['form_token']
+        for sent in ({}, {'form_token': ''}, {'form_token': '0' * 64}, {'form_token': other_token},
+                     {'form_token': wrong_click}):
+            there = {name: value for name, value in fields.items() if name != 'form_token'}
+            self.assertEqual(self.owner.post(address, {**there, **sent}).status, 403)
+        self.assertEqual(self.world.outcome(token), 'ok')
+        self.assertEqual(self.owner.post(address, fields).status, 303)
+
+    def test_it_is_refused_from_another_origin_by_another_cookie_and_as_another_type(self):
+        address, fields = self.owner.forms(self.owner.page(), 'add_assistant')[0]
+        cookies = self.owner.headers(address)
+        for headers, status in (({**cookies, 'Origin': 'https://evil.example'}, 403), ({}, 401),
+                                ({**cookies, 'Origin': 'null'}, 403)):
+            self.assertEqual(self.world.form(address, {**fields, 'display_name': 'x'}, headers).status, status)
+        reply = self.world.post_json(address, fields, cookies)
+        self.assertEqual(reply.status, 400)
+        self.assertEqual(self.world.click('list_connections')['connections'], [])
+
+    def test_a_form_leads_back_to_a_page_of_this_session_only(self):
+        address, fields = self.owner.forms(self.owner.page('people'), 'add_person')[0]
+        for back in ('https://evil.example/', '//evil.example', '/\\evil.example', '../../evil', 'javascript:alert(1)'):
+            reply = self.owner.post(address, {**fields, 'name': f'x{back}'[:40], 'back': back})
+            self.assertTrue(reply['location'].startswith(self.owner.home), reply['location'])
+            self.assertNotIn('//', reply['location'])
+
+    def test_what_was_typed_comes_back_when_it_is_refused(self):
+        reply = self.owner.send(self.owner.page(), 'add_assistant', display_name='a\u202eb')
+        self.assertEqual(reply.status, 400)
+        self.assertIn('role="alert"', reply.text)
+        self.assertEqual(self.owner.forms(reply, 'add_assistant')[0][1]['display_name'], 'a\u202eb')
+
+    def test_a_form_that_is_no_form_is_refused(self):
+        address, fields = self.owner.forms(self.owner.page(), 'add_assistant')[0]
+        for body in (b'\xff\xfe=%ff', '&'.join(f'f{n}=1' for n in range(3000))):
+            reply = self.world.form(address, body, self.owner.headers(address))
+            self.assertEqual(reply.status, 400)
+
+    def test_unknown_clicks_are_404(self):
+        address, fields = self.owner.forms(self.owner.page(), 'add_assistant')[0]
+        forged = address.replace('add_assistant', 'no_such_click')
+        self.assertEqual(self.owner.post(forged, fields).status, 403)
+
+    def test_cells_and_records_become_what_a_person_means(self):
+        for words, value in (('12', 12), (' -3 ', -3), ('1.5', 1.5), ('', None), ('007', '007'), ('1e5', '1e5'), ('x', 'x'),
+                             ('٣', '٣'), ('9' * 30, '9' * 30)):
+            self.assertEqual(pages_forms.cell_value(words), value)
+        self.assertEqual(pages_forms.record_field('status: choice: Draft, Ready'),
+                         {'field': 'status', 'kind': 'choice', 'choices': ['Draft', 'Ready']})
+        self.assertEqual(pages_forms.record_field('words'), {'field': 'words', 'kind': 'text'})
+        self.assertRegex(pages_forms.new_id('Launch Q3!'), r'^launch-q3-[0-9a-f]{6}$')
+        self.assertRegex(pages_forms.new_id('京都'), r'^[0-9a-f]{6}$')
+
+
+class Editing(Case):
+    """Article 5: beside an agent that edits the same."""
+
+    def test_a_save_that_comes_second_changes_nothing_and_keeps_the_words_as_a_draft(self):
+        connection, token = self.active()
+        page = self.owner.page('note', 'q3-launch')
+        tab = self.owner.forms(page, 'save_note')[0][1]['tab_id']
+        read = self.tool(token, 'read_note_tab', note_id='q3-launch', tab_id=tab)
+        edit = {'note_id': 'q3-launch', 'tab_id': tab, 'operation': 'replace_text', 'text': 'by the agent',
+                'expected_version': read['version'], 'idempotency_key': 'agent-first'}
+        self.assertNotIn('error', self.tool(token, 'edit_note_tab', **edit))
+        reply = self.owner.send(page, 'save_note', text='by the person')
+        self.assertEqual(reply.status, 303)
+        shown = self.owner.get(reply['location']).text
+        self.assertIn('somebody saved this Note first', shown)
+        self.assertIn('by the person', shown)
+        self.assertIn('by the agent', shown)
+        self.assertEqual(self.tool(token, 'read_note_tab', note_id='q3-launch', tab_id=tab)['text'], 'by the agent')
+        self.assertEqual(self.owner.send(self.owner.page('note', 'q3-launch'), 'save_note', text='both').status, 303)
+        self.owner.send(self.owner.page('note', 'q3-launch'), 'drop_draft')
+        self.assertNotIn('Your draft', self.owner.page('note', 'q3-launch').text)
+        self.assertEqual(self.tool(token, 'read_note_tab', note_id='q3-launch', tab_id=tab)['text'], 'both')
+
+    def test_the_agent_that_comes_second_is_refused_as_stale(self):
+        connection, token = self.active()
+        page = self.owner.page('note', 'q3-launch')
+        tab = self.owner.forms(page, 'save_note')[0][1]['tab_id']
+        read = self.tool(token, 'read_note_tab', note_id='q3-launch', tab_id=tab)
+        self.owner.send(page, 'save_note', text='Mika was here: press kit')
+        refused = self.tool(token, 'edit_note_tab', note_id='q3-launch', tab_id=tab, operation='replace_text', text='old',
+                            expected_version=read['version'], idempotency_key='agent-second')
+        self.assertEqual(refused['error'], 'stale_version')
+
+    def test_a_form_sent_twice_saves_once(self):
+        page = self.owner.page('note', 'q3-checklist')
+        address, fields = self.owner.forms(page, 'save_note')[0]
+        for _ in range(2):
+            self.assertEqual(self.owner.post(address, {**fields, 'text': 'once'}).status, 303)
+        history = self.world.click('note_history', note_id='q3-checklist')['history']
+        self.assertEqual([one['operation'] for one in history].count('replace_text'), 1)
+
+    def test_slides_and_cells_are_added_by_forms(self):
+        made = self.world.click('create_note', note_id='deck', title='Deck', project='launch-q3', tabs=[
+            {'tab_type': 'slides', 'label': 'Slides', 'slides': [{'title': 'One'}]},
+            {'tab_type': 'sheet', 'label': 'Sheet', 'start_row': 0, 'start_col': 0, 'values': [['a']]}])
+        slides, sheet = (one['tab_id'] for one in made['tabs'])
+        self.owner.send(self.owner.page('note', 'deck', slides), 'save_note', title='Two', text='more')
+        self.assertIn('<bdi>Two</bdi>', self.owner.page('note', 'deck', slides).text)
+        self.owner.send(self.owner.page('note', 'deck', sheet), 'save_note', start_row='1', start_col='0', cells='7, x\n,2.5')
+        shown = self.owner.page('note', 'deck', sheet).text
+        for cell in ('7', 'x', '2.5'):
+            self.assertIn(f'<bdi>{cell}</bdi>', shown)
+
+    def test_an_article_saved_in_between_is_shown_and_the_persons_words_stay_in_the_form(self):
+        at = ('knowledge_base', 'support', 'refund-policy')
+        page = self.owner.page(*at)
+        self.owner.send(self.owner.page(*at), 'save_article', content='60 days, says Mika')
+        reply = self.owner.send(page, 'save_article', content='14 days, say I')
+        self.assertEqual(reply.status, 409)
+        self.assertIn('somebody saved this in between', reply.text)
+        self.assertIn('60 days, says Mika', reply.text)
+        self.assertEqual(self.owner.forms(reply, 'save_article')[0][1]['content'], '14 days, say I')
+        self.assertEqual(self.owner.send(reply, 'save_article').status, 303)
+        self.assertIn('14 days, say I', self.owner.page(*at).text)
+
+    def test_a_new_article_is_a_draft_until_it_is_published_and_unpublished_again(self):
+        connection, token = self.active()
+        reply = self.owner.send(self.owner.page('knowledge_base', 'support'), 'save_article', title='Shipping',
+                                content='Three days.')
+        at = reply['location']
+        ask = {'knowledge_base_id': 'support', 'article_id': at.rsplit('/', 1)[1]}
+        self.assertEqual(self.world.outcome(token, 'read_knowledge_article', ask), 'not_found')
+        self.owner.send(self.owner.get(at), 'publish_article')
+        self.assertEqual(self.world.outcome(token, 'read_knowledge_article', ask), 'ok')
+        self.owner.send(self.owner.get(at), 'unpublish_article')
+        self.assertEqual(self.world.outcome(token, 'read_knowledge_article', ask), 'gone')
+
+    def test_a_record_saved_in_between_is_refused_and_can_be_saved_again(self):
+        at = ('record_channel', 'launch-pages', 'rec-000001')
+        page = self.owner.page(*at)
+        self.owner.send(self.owner.page(*at), 'save_record', **{'value.owner': 'Mika'})
+        reply = self.owner.send(page, 'save_record', **{'value.status': 'Ready'})
+        self.assertEqual(reply.status, 409)
+        self.assertEqual(self.owner.forms(reply, 'save_record')[0][1]['value.status'], 'Ready')
+        self.assertEqual(self.owner.send(reply, 'save_record').status, 303)
+        self.assertIn('status: Ready', self.owner.page(*at).text)
+
+    def test_everything_can_be_made_from_the_pages(self):
+        project = self.owner.send(self.owner.page('projects'), 'create_project', name='Next launch')['location']
+        for verb, field in (('create_note', 'title'), ('create_knowledge_base', 'name'), ('create_record_channel', 'name'),
+                            ('create_channel', 'name'), ('create_room', 'name'), ('create_repository', 'repository_id')):
+            reply = self.owner.send(self.owner.get(project), verb, **{field: f'made-by-{verb}'})
+            self.assertEqual(reply.status, 303, reply.text[-300:])
+            self.assertEqual(self.owner.get(reply['location']).status, 200)
+        self.assertEqual(self.owner.get(project).text.count('<bdi>made-by-'), 6)
+
+    def test_a_note_in_no_project_shows_add_to_project_and_its_log_shows_what_happened(self):
+        page = self.owner.page('note', 'private-ideas')
+        self.assertIn('>Add to project<', page.text)
+        self.owner.send(page, 'move_item', project='launch-q3')
+        self.assertIn('Take out of the project', self.owner.page('note', 'private-ideas').text)
+        self.assertIn('tab_added', self.owner.page('events', 'note', 'q3-launch').text.replace('tab_created', 'tab_added'))
+
+    def test_messages_are_posted_and_shown(self):
+        self.owner.send(self.owner.page('channel', 'launch-talk'), 'post_message', text='Ready <tomorrow>')
+        self.assertIn('Ready &lt;tomorrow&gt;', self.owner.page('channel', 'launch-talk').text)
+
+
+class Approval(Case):
+    """Article 4: what is shown is what is approved."""
+    REPOSITORY = True
+
+    def setUp(self):
+        super().setUp()
+        self.connection, self.token = self.active()
+
+    def test_the_card_shows_pinned_values_every_line_and_hidden_characters(self):
+        proposal = self.propose(self.token, files=[{'path': 'README.md', 'content': 'one\u202etwo\nzero\u200bwidth\n'}])
+        self.assertIn('Needs your approval (1)', self.owner.page().text)
+        page = self.owner.page('approval', proposal).text
+        for words in ('Reviewed commit', 'Branch: main', '+one&lt;U+202E&gt;two', '+zero&lt;U+200B&gt;width', 'Files: 1'):
+            self.assertIn(words, page)
+
+    def test_approve_carries_it_out_once_and_decline_gives_a_reason_that_the_agent_reads(self):
+        first, second = self.propose(self.token), self.propose(self.token, 'from-a-page-2', message='Second')
+        page = self.owner.page('approval', first)
+        reply = self.owner.send(page, 'decide', 0)
+        self.assertIn('Approved and carried out.', self.owner.get(reply['location']).text)
+        self.assertEqual(self.owner.send(page, 'decide', 0).status, 303)            # the button again: a replay
+        self.owner.send(self.owner.page('approval', second), 'decide', 1, reason='Not <now>')
+        self.assertIn('Declined.', self.owner.page('approval', second).text)
+        self.assertIn('Not &lt;now&gt;', self.owner.page('approval', second).text)
+        found = self.tool(self.token, 'read_proposal', proposal_id=second)
+        self.assertEqual((found['status'], found['reason']), ('declined', 'Not <now>'))
+
+    def test_a_proposal_on_an_older_head_is_stale_and_the_page_says_what_that_means(self):
+        first, second = self.propose(self.token), self.propose(self.token, 'from-a-page-2', files=[
+            {'path': 'other.md', 'content': 'x\n'}])
+        self.owner.send(self.owner.page('approval', first), 'decide', 0)
+        reply = self.owner.send(self.owner.page('approval', second), 'decide', 0)
+        self.assertIn('Not carried out: what you reviewed is no longer current.', self.owner.get(reply['location']).text)
+
+    def test_who_may_not_edit_the_repository_sees_no_card(self):
+        proposal = self.propose(self.token)
+        aiko = Person(self.world, 'aiko')
+        self.assertIn('Nothing waits.', aiko.page('approval').text)
+        self.assertEqual(aiko.page('approval', proposal).status, 403)
+
+    def test_an_app_for_a_room_is_shown_with_its_room_and_files(self):
+        answer = self.tool(self.token, 'propose_room_app_install', room_id='launch-room', app_name='countdown',
+                           idempotency_key='room-app-1', files=[{'path': 'app.html', 'content': '<script>x</script>'}])
+        page = self.owner.page('approval', answer['proposal_id'])
+        for words in ('Install countdown', 'Launch room', '&lt;script&gt;x&lt;/script&gt;'):
+            self.assertIn(words, page.text)
+        self.owner.send(page, 'decide', 0)
+        self.assertIn('<bdi>countdown</bdi>', self.owner.page('room', 'launch-room').text)
+
+    def test_the_agent_itself_cannot_open_the_pages_or_press_the_button(self):
+        proposal = self.propose(self.token)
+        bearer = {'Authorization': f'Bearer {self.token}'}
+        self.assertEqual(self.world.http('GET', self.owner.home, bearer).status, 401)
+        address, fields = self.owner.forms(self.owner.page('approval', proposal), 'decide')[0]
+        self.assertEqual(self.world.form(address, fields, bearer).status, 401)
+        self.assertEqual(host.owner_click(self.world.base_url, self.token, 'decide',
+                                          {'proposal_id': proposal, 'decision': 'approve'})[0], 401)
+
+
+class Colleague(Case):
+    """Anybody can play the colleague of article 5."""
+
+    def test_the_owner_opens_a_link_for_mika_and_both_work_side_by_side(self):
+        page = self.owner.page('people')
+        number = [fields['of'] for _, fields in self.owner.forms(page, 'open_link')].index('mika')
+        shown = self.owner.send(page, 'open_link', number)
+        self.assertEqual(shown.status, 200)
+        link = shown.text.split('href="' + self.world.base_url)[1].split('"')[0]
+        mika = Person(self.world, entered=False)
+        mika.cookies = self.owner.cookies                  # the same browser
+        mika.home = mika.post(link, {})['location']
+        self.assertIn('as <bdi>Mika</bdi>', mika.page().text)
+        self.assertIn('as <bdi>Owner</bdi>', self.owner.page().text)
+        mika.send(mika.page('note', 'q3-launch'), 'save_note', text='press kit')
+        self.assertIn('Mika', self.owner.page('note', 'q3-launch').text)
+        self.assertEqual(mika.forms(mika.page('people'), 'open_link'), [])
+
+    def test_only_an_owner_adds_people_opens_links_and_changes_roles(self):
+        mika = Person(self.world, 'mika')
+        for verb, arguments in (('add_person', {'of': 'x', 'name': 'X'}), ('open_link', {'of': 'owner'}),
+                                ('set_role', {'of': 'mika', 'kind': 'workspace', 'id': 'workspace', 'role': 'owner'})):
+            status, answer = host.owner_click(self.world.base_url, self.world.owner_token, verb,
+                                              {**arguments, 'person': 'mika'})
+            self.assertEqual((status, answer['error']), (403, 'role_too_low'))
+        self.assertNotIn('Add somebody', mika.page('people').text)
+
+    def test_a_role_taken_away_counts_on_the_next_click_and_whoever_has_left_sees_nothing(self):
+        mika = Person(self.world, 'mika')
+        page = mika.page('note', 'q3-launch')
+        self.world.click('set_role', of='mika', kind='workspace', id='workspace', role='viewer')
+        self.assertEqual(mika.send(page, 'save_note', text='too late').status, 403)
+        self.world.click('set_role', of='mika', kind='workspace', id='workspace', role='none')
+        self.assertEqual(mika.page('note', 'q3-launch').status, 404)
+
+    def test_sign_out_ends_every_session_of_this_person_and_of_nobody_else(self):
+        other, mika = Person(self.world), Person(self.world, 'mika')
+        self.assertEqual(self.owner.send(self.owner.page('people'), 'sign_out').status, 200)
+        self.assertEqual([one.page().status for one in (self.owner, other, mika)], [401, 401, 200])
+
+
+if __name__ == '__main__':
+    unittest.main()
