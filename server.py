@@ -266,7 +266,7 @@ def open_state(config: Config) -> tools.State:
             oauth.register_demo_client(tx, state.now_us())
     try:
         load_folders(state, config)
-        if config.demo and not config.self_consent:        # for a person to play with; the scripted runs bring their own
+        if config.demo and not config.self_consent:        # for a person; the scripted runs bring their own
             demo.furnish(state)
     except BaseException:
         state.close()

@@ -11,7 +11,8 @@ outcome in HTTP.
     GET, POST /external-assistant-authorize                              the person decides; back to the client
     POST /api/v1/external-oauth/token, .../revoke                        codes and refresh tokens for tokens
 
-Not here: the rules (oauth.py, oauth_tokens.py), the consent page's looks (pages_consent.py), Host and Origin, CORS (server.py).
+Not here: the rules (oauth.py, oauth_tokens.py), the consent page's looks (pages_consent.py), Host and Origin, CORS
+(server.py).
 """
 import json
 import secrets
