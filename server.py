@@ -13,6 +13,7 @@ what a call may do (tools.py, access.py).
 """
 import argparse
 import os
+import resource
 import signal
 import sqlite3
 import stat
@@ -55,6 +56,7 @@ SCHEMAS = (workspace.SCHEMA, access.SCHEMA, activity.SCHEMA, owner.SCHEMA, oauth
            record_store.SCHEMA, channel_store.SCHEMA, session_store.SCHEMA)
 DAY_S = 24 * 3600
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')
+SPARE_DESCRIPTORS = 128             # files of the state, git and its pipes
 KB = Ref('knowledge_base', 'kb')    # of --kb; its project has the same id
 
 
@@ -311,6 +313,17 @@ def private_folder(path: str) -> None:
         raise Refusal('data_not_private', f'{path} must be a folder of yours, no link, with mode 700', path=path)
 
 
+def room_for(limits: wire.Limits) -> wire.Limits:
+    """As many connections as there are descriptors for, beside those that the state, git and its pipes need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + SPARE_DESCRIPTORS
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return limits
+    soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return limits._replace(connections=max(1, min(limits.connections, soft - SPARE_DESCRIPTORS)))
+
+
 def announce(running: Running) -> None:
     """What a person needs next. One line each, so that programs can read them too."""
     config = running.config
@@ -378,7 +391,7 @@ def main(argv: Sequence[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: os.write(stop_now, b'.'))
     try:
-        running = start(config)
+        running = start(config, room_for(wire.Limits()))
     except (OSError, Refusal) as error:
         print(f'server.py: {error}', file=sys.stderr)
         return 1

@@ -341,7 +341,7 @@ class Server:
                 except OSError as error:               # gone again; or no descriptor left, so somebody has to go
                     if error.errno in (errno.EMFILE, errno.ENFILE):
                         self.close_one()
-                        self.stopping.wait(0.01)
+                    self.stopping.wait(0.01)
 
     def admit(self, sock: socket.socket, peer: str) -> None:
         sock.settimeout(self.limits.idle_s)            # also undoes what some systems inherit from the listener

@@ -1,6 +1,7 @@
 """server.py as people start it: first lines, flags that are refused, a private DATA folder, signals, two on one folder."""
 import json
 import os
+import resource
 import shutil
 import signal
 import tempfile
@@ -23,8 +24,8 @@ class WithFolder(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.data = os.path.join(self.folder, 'data')
 
-    def process(self, *flags):
-        process = Process(self.data, *flags)
+    def process(self, *flags, **how):
+        process = Process(self.data, *flags, **how)
         self.addCleanup(self.reap, process.child)
         return process
 
@@ -68,6 +69,20 @@ class Starting(WithFolder):
             with self.subTest(flags=flags), redirect_stderr(StringIO()), self.assertRaises(SystemExit) as ended:
                 server.parse_flags(flags)
             self.assertEqual(ended.exception.code, 2)
+
+    def test_with_few_descriptors_the_longest_idle_connections_make_room_and_nothing_is_said(self):
+        few = 200
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        process = self.process(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (few, few)))
+        talks = [Talk(process.port) for _ in range(few)]
+        for talk in talks[-20:]:
+            self.assertEqual(talk.ask(rpc(message('ping'))).status, 200)
+        self.assertTrue(talks[0].is_closed())
+        for talk in talks:
+            talk.sock.close()
+        self.assertEqual(process.end(signal.SIGTERM), (0, ''))
 
     def test_a_taken_port_is_one_line_and_1(self):
         first = self.process()
