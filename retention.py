@@ -19,7 +19,7 @@ import note_people
 import record_store
 import session_store
 import versioned
-from versioned import Refusal, Tx
+from versioned import Database, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
 
@@ -30,14 +30,14 @@ KEPT_DAYS: Sequence[Tuple[int, Forget]] = (
     (365, note_people.prune_history), (365, record_store.prune_history))
 EVERY_S = 3600
 
-# --- rules --------------------------------------------------------------------
-
-def sweep(tx: Tx, now_us: int) -> None:
-    for days, forget in KEPT_DAYS:
-        forget(tx, now_us - days * DAY_US)
-
-
 # --- I/O ----------------------------------------------------------------------
+
+def sweep(db: Database, now_us: int) -> None:
+    """One transaction each, so that nobody's edit waits for all of them."""
+    for days, forget in KEPT_DAYS:
+        with db.write() as tx:
+            forget(tx, now_us - days * DAY_US)
+
 
 class Sweeper:
     """Sweeps when the server starts and every hour. One server of several on a folder is enough; more do no harm."""
@@ -54,8 +54,7 @@ class Sweeper:
     def _run(self) -> None:
         while True:
             try:
-                with self._state.db.write() as tx:
-                    sweep(tx, self._state.now_us())
+                sweep(self._state.db, self._state.now_us())
             except (Refusal, sqlite3.Error):            # another process holds the file: in an hour, then
                 pass
             if self._closing.wait(EVERY_S):

@@ -10,7 +10,7 @@ rules of access (access.py), JSON-RPC (mcp.py), HTTP (wire.py, server.py).
 """
 import json
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import access
 import activity
@@ -60,22 +60,23 @@ def call_tool(state: 'State', bearer: Optional[str], name: str, arguments: dict)
     """One call of one tool -> its MCP result. Raises access.Unauthorized (401), access.Forbidden (403), UnknownTool."""
     tool = state.catalogue.get(name)
     try:
-        # 1. Who calls, on a snapshot: 401 and 403 never take the writer. A read goes on in the same snapshot.
+        # 1. On one snapshot: who calls (401), the scope (403), the arguments. None of these takes the writer.
         with state.db.read() as tx:
             grant = access.authenticate(tx, bearer, state.now_us(), state.token_only)
             if tool is None:
                 raise UnknownTool(name)
             access.require_scope(grant, tool.scope)
-            if tool.read_only:
-                schema.check(tool.schema, arguments)
-                answer = checked(state, tx, grant, tool, arguments)
-        if not tool.read_only:
-            # 2. The arguments, in nobody's transaction.
             schema.check(tool.schema, arguments)
-            # 3. Check, work and activity stand or fall together.
-            answer = written(state, bearer, tool, arguments)
+            # 2. On the same snapshot: the check, then a read, or the first answer of a repeated write.
+            answer, done = (checked if tool.read_only else replayed)(state, tx, grant, tool, arguments)
+        if answer is None:
+            # 3. A new write: check, work and activity stand or fall together.
+            answer, done = written(state, bearer, tool, arguments), None
         # 4. What is slow runs with no transaction open.
-        return succeeded(answer() if callable(answer) else answer)
+        result = succeeded(answer() if callable(answer) else answer)
+        if done:
+            state.activity.add(done)
+        return result
     except access.Forbidden:
         state.activity.add(line(state, grant, tool, None, 'insufficient_scope'))
         raise
@@ -84,45 +85,40 @@ def call_tool(state: 'State', bearer: Optional[str], name: str, arguments: dict)
         return refused(refusal)
 
 
-def written(state: 'State', bearer: Optional[str], tool: Tool, arguments: dict) -> Answer:
-    """One write transaction: authenticate again, check, run.
-
-    Between step 1 and this BEGIN the owner may have revoked. A revocation is a writer too, so inside the transaction it
-    is either done and seen, or not yet begun. A stored replay is behind the same check: it does not outlive access.
-    """
-    answer = replayed(state, bearer, tool, arguments)
-    if answer is not None:
-        return answer
-    with state.db.write() as tx:
-        grant = access.authenticate(tx, bearer, state.now_us(), state.token_only)
-        return checked(state, tx, grant, tool, arguments)
+Done = Tuple[Optional[Answer], Optional[activity.Line]]      # the answer, and the line of activity that goes with it
 
 
-def checked(state: 'State', tx: Tx, grant: access.Grant, tool: Tool, arguments: dict) -> Answer:
-    """The check and the work in one transaction; for a write, its line of activity too."""
+def checked(state: 'State', tx: Tx, grant: access.Grant, tool: Tool, arguments: dict) -> Done:
+    """The check, then the work, in one transaction."""
     ref = tool.ref(tx, arguments)
     access.check(tx, grant, tool.name, tool.needs, ref)
     now_us = state.now_us()
     answer = tool.run(Call(tx, grant, f'connection:{grant.connection}', arguments, now_us, state))
-    done = activity.Line(grant.connection, tool.name, *(ref or NO_ITEM), 'ok', now_us)
-    if tool.read_only:
-        state.activity.add(done)
-    else:
+    return answer, activity.Line(grant.connection, tool.name, *(ref or NO_ITEM), 'ok', now_us)
+
+
+def written(state: 'State', bearer: Optional[str], tool: Tool, arguments: dict) -> Answer:
+    """One write transaction: authenticate again, check, run, and the line of activity.
+
+    Since the snapshot of steps 1 and 2 the owner may have revoked. A revocation is a writer too, so inside this
+    transaction it is either done and seen, or not yet begun.
+    """
+    with state.db.write() as tx:
+        grant = access.authenticate(tx, bearer, state.now_us(), state.token_only)
+        answer, done = checked(state, tx, grant, tool, arguments)
         activity.record(tx, [done])
     return answer
 
 
-def replayed(state: 'State', bearer: Optional[str], tool: Tool, arguments: dict) -> Optional[dict]:
-    """The first answer of a repeated write, behind the same check; None: there is none. A retry costs one read."""
-    with state.db.read() as tx:
-        grant = access.authenticate(tx, bearer, state.now_us(), state.token_only)
-        answer = versioned.stored(tx, f'connection:{grant.connection}', arguments.get('idempotency_key'), tool.name,
-                                  arguments)
-        if answer is not None:
-            ref = tool.ref(tx, arguments)
-            access.check(tx, grant, tool.name, tool.needs, ref)
-            state.activity.add(activity.Line(grant.connection, tool.name, *(ref or NO_ITEM), 'ok', state.now_us()))
-    return answer
+def replayed(state: 'State', tx: Tx, grant: access.Grant, tool: Tool, arguments: dict) -> Done:
+    """The first answer of a repeated write, or (None, None). Behind the check: it does not outlive access."""
+    answer = versioned.stored(tx, f'connection:{grant.connection}', arguments.get('idempotency_key'), tool.name,
+                              arguments)
+    if answer is None:
+        return None, None
+    ref = tool.ref(tx, arguments)
+    access.check(tx, grant, tool.name, tool.needs, ref)
+    return answer, activity.Line(grant.connection, tool.name, *(ref or NO_ITEM), 'ok', state.now_us())
 
 
 def line(state: 'State', grant: access.Grant, tool: Tool, ref: Optional[Ref], outcome: str) -> activity.Line:

@@ -173,7 +173,11 @@ def body_hash(tool: str, arguments: dict) -> bytes:
 def prune(tx: Tx, before_us: int) -> None:
     """Forget replays and events older than `before_us`. Versions and the ends of the logs stay."""
     tx.execute('DELETE FROM replays WHERE stored_us < ?', (before_us,))
-    for kind, ref_id, last in tx.execute('SELECT ref_kind, ref_id, last_sequence FROM logs').fetchall():
+    # Only logs that hold something old: most hold nothing, and the writer must not be kept for each of them.
+    for kind, ref_id, last in tx.execute(
+            'SELECT l.ref_kind, l.ref_id, l.last_sequence FROM '
+            '(SELECT DISTINCT ref_kind, ref_id FROM events WHERE stamp_us < ?) old JOIN logs l '
+            'ON l.ref_kind = old.ref_kind AND l.ref_id = old.ref_id', (before_us,)).fetchall():
         kept = tx.execute('SELECT sequence FROM events WHERE ref_kind = ? AND ref_id = ? AND stamp_us >= ? '
                           'ORDER BY sequence LIMIT 1', (kind, ref_id, before_us)).fetchone()
         first = kept[0] if kept else last + 1

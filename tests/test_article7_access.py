@@ -290,6 +290,16 @@ class OneCall(WithWorld):
         self.world.state.catalogue['list_granted_resources'] = tool._replace(run=slow)
         self.assertEqual(self.world.call('list_granted_resources')['structuredContent'], {'open_before': 'nested'})
 
+    def test_a_read_that_fails_after_the_check_is_one_line_and_not_two(self):
+        def fails(call):
+            def after():
+                raise Refusal('repository_unusable', 'git says no')
+            return after
+        tool = self.world.state.catalogue['list_granted_resources']
+        self.world.state.catalogue['list_granted_resources'] = tool._replace(run=fails)
+        self.assertEqual(self.world.code('list_granted_resources'), 'repository_unusable')
+        self.assertEqual([line.outcome for line in self.world.recent()], ['repository_unusable'])
+
     def test_activity_of_a_read_reaches_the_disk_without_anybody_asking(self):
         self.code()
         other = sqlite3.connect(os.path.join(self.world.folder, 'state.db'))

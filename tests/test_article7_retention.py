@@ -20,7 +20,7 @@ class Retention(unittest.TestCase):
         self.now_us = self.world.state.now_us()
 
     def sweep(self, days):
-        self.world.click(retention.sweep, self.now_us + days * retention.DAY_US)
+        retention.sweep(self.world.db, self.now_us + days * retention.DAY_US)
 
     def code(self, name, **arguments):
         return self.world.code(name, **arguments)
