@@ -21,6 +21,7 @@ import bench_render
 import bench_search
 import bench_server
 import bench_wrap
+import published
 
 # --- data ---------------------------------------------------------------------
 
@@ -59,7 +60,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -1,9 +1,9 @@
 """bench_peers.py - the 22 cases on ours, on three published wrappers, and on subprocess.run.
 
 Article 3 says how to wrap an agent's CLI; these do it. Each runs the same stand-in in each case of codex_cases.py, in a
-process of its own with its own way to set a deadline, and is asked three things: is what the caller gets right, how late
-after the deadline does he get it, and what is left running. The rivals are looked for in the virtual environment of
-$JUDGES (or --judges DIR); what is not installed there is said to be missing and is not run.
+process of its own with its own way to set a deadline, and is asked three things: is what the caller gets right, how
+late after the deadline does he get it, and what is left running. The rivals are looked for in the virtual environment
+of $JUDGES (or --judges DIR); what is not installed there is said to be missing and is not run.
 
     python3 bench.py peers --judges DIR       2 minutes
     python3 bench.py peers --json             the counts as one JSON object
@@ -285,4 +285,4 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(published.run(main, sys.argv[1:]))

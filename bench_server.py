@@ -383,4 +383,4 @@ def memory_table(peer: Peer, calls: int) -> dict:
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -10,6 +10,7 @@ host finds the sign-in and calls a tool (host.py).
 import sys
 from typing import Callable, Dict, Sequence
 
+import published
 import runs_access
 import runs_hello
 import runs_notes
@@ -44,7 +45,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -8,8 +8,11 @@ it, import it again a week later, and ask with one poll which citations still st
     python3 kb_store.py --db docs.db read guide/limits.md --cite CITATIONS.json
     python3 kb_store.py --db docs.db edit guide/limits.md FILE --version 2026-11-08T09:30:00.000042Z
     python3 kb_store.py --db docs.db poll 120
-    python3 kb_store.py --db docs.db check CITATIONS.json    exit 1 when a citation changed or is gone
+    python3 kb_store.py --db docs.db check CITATIONS.json
     also: --kb NAME (kb), --json
+
+Exit: 0 done, and every checked citation fresh; 1 refused, or one of them changed or gone; 2 an argument or a file is
+wrong.
 
 Not here: what a citation and a search are (kb_store.py), article 1's tables (kb_kinds.py, sim_kb.py).
 """
@@ -46,6 +49,7 @@ CREATE TABLE IF NOT EXISTS imported_files (
 SUFFIXES = ('.md', '.markdown')
 LARGEST_BYTES = 4 * kb_store.CONTENT_LENGTH[1]                  # UTF-8: no longer file can be short enough
 ACTOR = 'person:command-line'
+USAGE = ('invalid_argument', 'file', 'storage_unusable')        # exit 2: 1 is the verdict of a check
 HEADING = re.compile(r'#{1,6}[ \t]+(.+?)[ \t#]*')
 TITLE_FIELD = re.compile(r'title:[ \t]*["\']?(.+?)["\']?[ \t]*')
 
@@ -356,7 +360,7 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
     one.add_argument('--overwrite', action='store_true', help='a changed file wins over an edit made here')
     one = commands.add_parser('search', help='title words first, then text')
     one.add_argument('words', nargs='+')
-    one.add_argument('--limit', type=int, default=kb_store.SEARCH_DEFAULT)
+    one.add_argument('--limit', type=number, default=kb_store.SEARCH_DEFAULT, help='1 to 20 (5)')
     one.add_argument('--cite', metavar='FILE', help='append the citations')
     one = commands.add_parser('read', help='one article')
     one.add_argument('article')
@@ -368,11 +372,17 @@ def options(argv: Sequence[str]) -> argparse.Namespace:
     one.add_argument('--title')
     one.add_argument('--key', help='8 to 128 characters; the same call again gets the first answer')
     one = commands.add_parser('poll', help='the events after a sequence')
-    one.add_argument('after', type=int, nargs='?', default=0)
-    one.add_argument('--limit', type=int, default=kb_store.POLL_DEFAULT)
+    one.add_argument('after', type=number, nargs='?', default=0)
+    one.add_argument('--limit', type=number, default=kb_store.POLL_DEFAULT, help='1 to 100 (100)')
     one = commands.add_parser('check', help='fresh, changed or gone; the cursor is kept in the file')
     one.add_argument('citations')
     return parser.parse_args(argv)
+
+
+def number(text: str) -> int:
+    if not re.fullmatch('[0-9]{1,19}', text):                   # int() also takes 1_0, +5 and Arabic digits
+        raise argparse.ArgumentTypeError(f'{text!r} is no number')
+    return int(text)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -391,11 +401,7 @@ def main(argv: Sequence[str]) -> int:
         refused = error.as_dict() if isinstance(error, Refusal) else {'error': 'file', 'message': str(error)}
         print(json.dumps(refused) if chosen.json else f'{refused["error"]}: {shown(refused["message"])}',
               file=sys.stdout if chosen.json else sys.stderr)
-        return 1
+        return 2 if refused['error'] in USAGE else 1
     for line in [json.dumps(answer)] if chosen.json else map(shown, lines(answer)):
         print(line)
     return int(any(each.get('verdict', 'fresh') != 'fresh' for each in answer.get('citations', [])))
-
-
-if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))

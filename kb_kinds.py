@@ -8,7 +8,6 @@ renamed, changed and edited, each limit is tried from both sides, and a cell hol
 Not here: the tools (kb_store.py), the commands on a folder (kb_folder.py), how fast citations go stale (sim_kb.py).
 """
 import os
-import sys
 import tempfile
 from typing import Callable, Dict, List, Sequence
 
@@ -140,7 +139,3 @@ def tables() -> List[dict]:
 
 def main(argv: Sequence[str]) -> int:
     return published.report('kb_store.py', tables(), as_json='--json' in argv)
-
-
-if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))

@@ -13,6 +13,7 @@ tells whether they still stand, and its updated_at is the expected_version that 
 Not here: the commands on a folder (kb_folder.py), transactions, replays and the log (versioned.py), who may call what
 (access.py), the day of article 1 (sim_kb.py).
 """
+import os
 import re
 import sys
 import unicodedata
@@ -414,4 +415,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        status = 130
+    except BrokenPipeError:                # the reader has seen enough (`| head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = 141
+    sys.exit(status)

@@ -14,7 +14,7 @@ import json
 import os
 import platform
 import sys
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 # --- data ---------------------------------------------------------------------
 
@@ -154,6 +154,19 @@ def report(program: str, tables: Sequence[dict], as_json: bool = False) -> int:
     return 0 if held == must else 1
 
 
+def run(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
+    """A program's exit status. Ctrl-C, or a reader that has seen enough (`| head`), ends it without a traceback."""
+    try:
+        status = main(argv)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)     # or the interpreter complains when it flushes at its end
+        return 141
+
+
 def progress(text: str) -> None:
     """A line on standard error that rewrites itself, for a person only; progress('') takes it away."""
     if sys.stderr.isatty():
@@ -170,7 +183,7 @@ def note(text: str, as_json: bool) -> None:
 
 def main(argv: Sequence[str]) -> int:
     if argv:
-        print(__doc__)
+        print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
         return 0 if argv[0] in ('-h', '--help') else 2
     here = os.path.dirname(os.path.abspath(__file__))
     for name in ARTICLES:
@@ -184,4 +197,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(main, sys.argv[1:]))

@@ -16,6 +16,7 @@ import sys
 from typing import Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 import channel_render
+import published
 from channel_render import Mention, Row
 
 # --- data ---------------------------------------------------------------------
@@ -287,4 +288,4 @@ def main(argv: List[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -216,4 +216,12 @@ def main(argv: List[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        status = 130
+    except BrokenPipeError:                # the reader has seen enough (`| head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = 141
+    sys.exit(status)

@@ -10,6 +10,7 @@ Copied out together with the other wrap files. Not here: processes and deadlines
 (wrap_process.py), the verdict over a whole run (wrap.py).
 """
 import json
+import os
 import re
 import shlex
 import sys
@@ -317,8 +318,8 @@ class Reading:
 
 def main(argv: Sequence[str]) -> int:
     if argv:
-        sys.stderr.write(f'{__doc__}\n')
-        return 2
+        print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
+        return 0 if argv[0] in ('-h', '--help') else 2
     for line in sys.stdin.buffer:
         event = parse_codex_line(line.rstrip(b'\n'))
         sys.stdout.write(f'{event.kind + "  " + ascii(event.text) if event else "-"}\n')
@@ -326,4 +327,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        status = 130
+    except BrokenPipeError:                # the reader has seen enough (`| head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = 141
+    sys.exit(status)

@@ -169,17 +169,23 @@ class Folder(unittest.TestCase):
             with self.subTest(kept=kept):
                 with open(self.citations, 'w') as file:
                     json.dump(kept, file)
-                self.assertEqual(self.run_it('check', self.citations, status=1)['field'], field)
+                self.assertEqual(self.run_it('check', self.citations, status=2)['field'], field)
         with open(self.citations, 'w') as file:
             file.write('[' * 100_000)
-        self.assertEqual(self.run_it('check', self.citations, status=1)['error'], 'invalid_argument')
+        self.assertEqual(self.run_it('check', self.citations, status=2)['error'], 'invalid_argument')
 
     def test_usage_errors_are_2_and_a_file_that_is_no_database_is_refused(self):
+        self.imported()
+        for words in (['search', 'x'], ['search', 'refunds', '--limit', '21'], ['check', self.docs + '/none.json'],
+                      ['read', 'refunds.md', '--cite', self.docs], ['import', self.docs + '/none']):
+            with self.subTest(words=words):
+                self.assertIn(self.run_it(*words, status=2)['error'], ('invalid_argument', 'file'))
+        os.remove(self.db)
         with contextlib.redirect_stderr(io.StringIO()):
             self.assertEqual(kb_store.main(['search', 'x']), 2)
             self.assertEqual(kb_store.main(['--db', self.db, 'search', 'x']), 2)
         self.db = os.path.join(self.docs, 'refunds.md')
-        self.assertEqual(self.run_it('search', 'refunds', status=1)['error'], 'storage_unusable')
+        self.assertEqual(self.run_it('search', 'refunds', status=2)['error'], 'storage_unusable')
 
     def test_the_whole_folder_is_one_transaction(self):
         page = kb_folder.import_page

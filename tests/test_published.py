@@ -2,10 +2,15 @@
 import contextlib
 import io
 import json
+import os
+import subprocess
+import sys
 import unittest
 
 import published
 from published import Cell, Figure, Table
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 ORDERED = Table(4, 'demo', (
     Cell('exact', 'count', 0, of=100),
@@ -67,6 +72,25 @@ class Report(unittest.TestCase):
         text = self.run_report(False, exact=3)[1]
         self.assertRegex(text, r'exact +count +0 / 100 +3 / 100 +equal +NO')
         self.assertRegex(text, r'order +replay +1\.42 ms +2\.00 ms +at most 5\.00 +yes')
+
+
+class Run(unittest.TestCase):
+    def test_ctrl_c_is_exit_130_and_no_traceback(self):
+        def interrupted(argv):
+            raise KeyboardInterrupt
+        self.assertEqual(published.run(interrupted, []), 130)
+
+    def test_a_reader_that_has_seen_enough_gets_no_traceback_from_any_program(self):
+        for words in (['published.py'], ['kb_store.py'], ['sim_channel.py'], ['sim.py', 'cache'], ['sim_cache.py', '--svg']):
+            with self.subTest(program=words[0]):
+                gone, stdout = os.pipe()
+                os.close(gone)
+                try:
+                    done = subprocess.run([sys.executable, *words], cwd=TOP, stdout=stdout, stderr=subprocess.PIPE,
+                                          stdin=subprocess.DEVNULL)
+                finally:
+                    os.close(stdout)
+                self.assertEqual((done.stderr, done.returncode), (b'', 141))
 
 
 if __name__ == '__main__':
