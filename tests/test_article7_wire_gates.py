@@ -123,10 +123,30 @@ class Names(WithServer):
         self.assertNotIn('access-control-allow-origin', self.ask(raw('OPTIONS')).headers)
         self.assertEqual(self.ask(raw('OPTIONS', headers=('Origin: http://evil.example',))).status, 403)
 
+    def test_every_shared_route_may_be_read_by_an_allowed_page_and_names_it_alone(self):
+        for path in server.SHARED:
+            for method in ('GET', 'POST'):
+                answer = self.ask(raw(method, path, b'{}', headers=('Origin: http://localhost:6274',)))
+                self.assertEqual(answer.headers['access-control-allow-origin'], 'http://localhost:6274', (path, answer))
+                self.assertNotIn('access-control-allow-origin', self.ask(raw(method, path, b'{}')).headers)
+
     def test_authorize_shares_nothing_with_other_pages(self):
         port = self.served.port
         answer = self.ask(raw('GET', '/api/v1/external-oauth/authorize', headers=(f'Origin: http://127.0.0.1:{port}',)))
         self.assertNotIn('access-control-allow-origin', answer.headers)
+
+
+class SixthVersion(unittest.TestCase):
+    def test_on_a_loopback_address_of_ipv6_the_names_have_their_brackets(self):
+        try:
+            served = Served(host='::1')
+        except OSError as error:
+            self.skipTest(f'no IPv6 here: {error}')
+        self.addCleanup(served.close)
+        self.assertEqual(served.running.config.base_url, f'http://[::1]:{served.port}')
+        with Talk(served.port, '::1') as talk:
+            for host in (f'[::1]:{served.port}', f'localhost:{served.port}'):
+                self.assertEqual(talk.ask(rpc(message('ping'), f'Origin: http://[::1]:{served.port}', host=host)).status, 200)
 
 
 class Routes(WithServer):

@@ -157,6 +157,24 @@ class Articles(WithFolder):
         return token
 
 
+class Ending(WithFolder):
+    def test_what_was_answered_before_the_signal_stands_in_recent_activity(self):
+        process = self.process()
+        database = server.Database(os.path.join(self.data, 'state.db'), server.SCHEMAS)
+        self.addCleanup(database.close)
+        with database.write() as tx:
+            access_world.build_workspace(tx)
+            connection = access_world.connect(tx)
+            token = access.issue_access_token(tx, connection, access.SCOPES, server.tools.time.time_ns() // 1000, 3600)
+        with Talk(process.port) as talk:
+            for _ in range(3):
+                self.call(talk, token, 'list_granted_resources', {})
+            process.child.send_signal(signal.SIGTERM)
+        self.assertEqual(process.end(), (0, ''))
+        with database.read() as tx:
+            self.assertEqual(tx.execute('SELECT count(*) FROM activity WHERE connection = ?', (connection,)).fetchone(), (3,))
+
+
 class TwoOnOneFolder(WithFolder):
     def test_both_start_at_one_instant_on_an_empty_folder_and_each_sees_what_the_other_did(self):
         first, second = self.both()

@@ -61,8 +61,8 @@ class Answer:
 class Talk:
     """One connection: bytes out, answers in. A context manager."""
 
-    def __init__(self, port):
-        self.sock = socket.create_connection(('127.0.0.1', port), timeout=PATIENCE_S)
+    def __init__(self, port, host='127.0.0.1'):
+        self.sock = socket.create_connection((host, port), timeout=PATIENCE_S)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)     # what is sent in pieces arrives in pieces
         self.unread = b''
 
