@@ -44,8 +44,8 @@ CASES: List[Case] = [
     Case('completed_exit_1', 'turn.completed, then exit 1'),
     Case('failed_exit_0', 'turn.failed, then exit 0', 'failed', '', 'The model had an internal error.'),
     Case('silent', 'exit 0 without a word', 'failed', '', 'returned no output'),
-    Case('hang', 'a hanging tool', 'timed out', '', 'timed out', hangs=True),
-    Case('hang_session', 'a hanging tool in a session of its own', 'timed out', '', 'timed out', hangs=True),
+    Case('hang', 'a hanging tool', 'timed_out', '', 'timed out', hangs=True),
+    Case('hang_session', 'a hanging tool in a session of its own', 'timed_out', '', 'timed out', hangs=True),
     Case('trace', '200 KB of stderr in lines'),
     Case('trace_line', '200 KB of stderr in one line'),
     Case('line_100k', 'a line of 100 KB'),
@@ -74,7 +74,7 @@ def verdict(case: Case, outcome: Outcome) -> str:
         return f'lost the answer: {outcome.error}' if not outcome.text else 'another text'
     if case.status == 'answered' and outcome.error is not None:
         return f'an error over an answer: {outcome.error}'
-    if case.status in ('failed', 'timed out') and outcome.error is None:
+    if case.status in ('failed', 'timed_out') and outcome.error is None:
         return 'reports success'
     if case.status == 'failed' and case.mode != 'silent' and case.error not in (outcome.error or ''):
         return f'hides the cause: {outcome.error}'

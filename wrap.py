@@ -36,12 +36,12 @@ __all__ = ['build_codex_command', 'build_prompt', 'parse_codex_line', 'run_event
 
 # --- data ---------------------------------------------------------------------
 
-EXIT = {'answered': 0, 'partial': 3, 'failed': 1, 'timed out': 124}
+EXIT = {'answered': 0, 'partial': 3, 'failed': 1, 'timed_out': 124}
 
 
 class Answer(NamedTuple):
     """A run as a caller sees it. Also the keys of --json."""
-    status: str                  # answered | partial | failed | timed out
+    status: str                  # answered | partial | failed | timed_out
     text: str
     complete: bool               # turn.completed was seen; without it the text may be half an answer
     auth: bool                   # the way out is to sign in
@@ -63,7 +63,7 @@ def judge_events(reading: wrap_stream.Reading, ended: wrap_process.Ended, timeou
     if not error and reading.complete and text:
         status = 'answered'
     elif ended.why == 'timeout':
-        status, error = 'timed out', timed_out(timeout, error or reading.retry)
+        status, error = 'timed_out', timed_out(timeout, error or reading.retry)
     elif ended.why in ('cancelled', 'no start'):
         status, error = 'failed', error or (ended.stderr if ended.why == 'no start' else 'cancelled')
     elif error or not text:
@@ -85,7 +85,7 @@ def judge_file(text: Optional[str], ended: wrap_process.Ended, timeout: float) -
     if complete:
         status = 'answered'
     elif ended.why == 'timeout':
-        status, error = 'timed out', timed_out(timeout, '')
+        status, error = 'timed_out', timed_out(timeout, '')
     elif ended.why in ('cancelled', 'no start'):
         status, error = 'failed', ended.stderr if ended.why == 'no start' else 'cancelled'
     elif text:

@@ -285,7 +285,7 @@ class Success(unittest.TestCase):
         self.assertEqual(judged(why='timeout', timeout=3).error, 'timed out after 3s')
         self.assertEqual(judged(again, why='timeout', timeout=0.5).error,
                          'timed out after 0.5s (Reconnecting... waiting for network)')
-        self.assertEqual(judged(MESSAGE, why='timeout')[:2], ('timed out', 'yes'))
+        self.assertEqual(judged(MESSAGE, why='timeout')[:2], ('timed_out', 'yes'))
         self.assertEqual(judged(MESSAGE, DONE, why='timeout').status, 'answered')
 
     def test_the_last_message_wins_and_an_earlier_one_becomes_a_step_in_its_place(self):

@@ -66,7 +66,7 @@ class Scratch(unittest.TestCase):
                 for pid in left:
                     os.kill(pid, signal.SIGKILL)
                 os.unlink(self.pids)
-                self.assertEqual(answer.status, 'timed out')
+                self.assertEqual(answer.status, 'timed_out')
                 self.assertEqual(answer.error, f'timed out after {deadline_s:g}s')
                 self.assertGreaterEqual(answer.timings['exit'], deadline_s)
                 return answer, left
@@ -77,7 +77,7 @@ class Scratch(unittest.TestCase):
         return {**os.environ, 'FAKE_CODEX': mode, 'FAKE_CODEX_SPEED': '20', 'FAKE_CODEX_PIDS': self.pids, **more}
 
 
-EXIT = {'answered': 0, 'failed': 1, 'partial': 3, 'timed out': 124}
+EXIT = {'answered': 0, 'failed': 1, 'partial': 3, 'timed_out': 124}
 
 
 class Cases(Scratch):
@@ -216,7 +216,7 @@ class Kills(Scratch):
         for thread in threads:
             thread.join()
         self.assertEqual({name: answer.status for name, answer in answers.items()},
-                         {'a': 'timed out', 'b': 'answered', 'c': 'timed out', 'd': 'answered'})
+                         {'a': 'timed_out', 'b': 'answered', 'c': 'timed_out', 'd': 'answered'})
         self.assertEqual(told, dict.fromkeys('abcd', []))
 
     def test_a_run_is_not_ended_by_the_end_of_another(self):
@@ -249,7 +249,7 @@ class Pipes(Scratch):
 
     def test_stderr_read_only_after_stdout_loses_the_run_at_the_deadline(self):
         answer = wrap.run_events(ARGV, 0.8, self.env('trace'), drain_stderr=False)
-        self.assertEqual((answer.status, answer.error, answer.text), ('timed out', 'timed out after 0.8s', ''))
+        self.assertEqual((answer.status, answer.error, answer.text), ('timed_out', 'timed out after 0.8s', ''))
         self.assertEqual(wrap.run_events(ARGV, LONG_S, self.env('quick'), drain_stderr=False).status, 'answered')
 
     def test_progress_comes_while_the_run_goes_on(self):

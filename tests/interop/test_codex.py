@@ -192,7 +192,7 @@ class Kills(WithCodex):
             for pid in left:
                 os.kill(pid, 9)
             self.assertEqual(left, [])
-            self.assertEqual((answer['status'], answer['error']), ('timed out', f'timed out after {deadline_s}s'))
+            self.assertEqual((answer['status'], answer['error']), ('timed_out', f'timed out after {deadline_s}s'))
             if os.path.exists(ready) or kind == 'answer' and answer['steps']:
                 return
         self.fail('the tool never started')
@@ -213,7 +213,7 @@ class Kills(WithCodex):
         left = running(seconds)
         for pid in left:
             os.kill(pid, 9)
-        self.assertEqual((answer['status'], left), ('timed out', []))
+        self.assertEqual((answer['status'], left), ('timed_out', []))
 
 
 if __name__ == '__main__':
