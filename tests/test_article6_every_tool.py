@@ -26,11 +26,11 @@ CHECKED = {'connection_revoked', 'tool_not_enabled', 'not_in_project', 'not_invi
 
 
 class Load:
-    """Two other connections, approved by somebody else, that read and edit in project B all the time."""
+    """Other connections, approved by somebody else, that read and edit in project B all the time."""
 
-    def __init__(self, world):
+    def __init__(self, world, connections):
         self.world, self.stop, self.outcomes = world, threading.Event(), set()
-        self.threads = [threading.Thread(target=self.work, args=(self.token(),)) for _ in range(2)]
+        self.threads = [threading.Thread(target=self.work, args=(self.token(),)) for _ in range(connections)]
         for thread in self.threads:
             thread.start()
 
@@ -55,6 +55,8 @@ class Load:
 
 
 class EveryToolEveryReason(unittest.TestCase):
+    LOADERS = 2
+
     @classmethod
     def setUpClass(cls):
         cls.world = ProjectWorld().build(repository=True)
@@ -68,7 +70,7 @@ class EveryToolEveryReason(unittest.TestCase):
     def setUp(self):
         self.world.be_there()
         self.control()
-        self.load = Load(self.world)
+        self.load = Load(self.world, self.LOADERS)
         self.addCleanup(lambda: self.assertLessEqual(self.load.outcomes, {'ok', 'stale_version'}))
         self.addCleanup(self.load.end)
 
