@@ -20,6 +20,7 @@ import bench_proposals
 import bench_render
 import bench_search
 import bench_server
+import bench_wire
 import bench_wrap
 import published
 
@@ -36,6 +37,7 @@ COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'render': bench_render.main,
     'search': bench_search.main,
     'server': bench_server.main,
+    'wire': bench_wire.main,
     'wrap': bench_wrap.main,
 }
 IN_A_MINUTE: Dict[str, Sequence[str]] = {                # command -> its arguments in the run without arguments
