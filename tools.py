@@ -144,6 +144,11 @@ def refused(refusal: Refusal) -> dict:
     return {'content': [{'type': 'text', 'text': json.dumps(refusal.as_dict(), ensure_ascii=False)}], 'isError': True}
 
 
+def stored(work: Callable[..., dict], call: Call) -> Answer:
+    """The `run` of a tool that is one function of a store."""
+    return work(call.tx, call.actor, call.arguments, call.now_us)
+
+
 def describe(tool: Tool) -> dict:
     """The tool as tools/list shows it."""
     return {'name': tool.name, 'description': tool.description, 'inputSchema': tool.schema,

@@ -8,13 +8,13 @@ A project opens its own discussion channel only: that channel lies in the projec
 (access.py). Not here: what the tools do (channel_store.py, channel_render.py), sessions and linked chats
 (tools_sessions.py).
 """
-from typing import Callable, List
+from typing import List
 
 import access
 import channel_render
 import channel_store
 from channel_store import Author
-from tools import ID, KEY, READ, WRITE, Answer, Call, Tool, arguments_of, integer, text
+from tools import ID, KEY, READ, WRITE, Answer, Call, Tool, arguments_of, integer, stored, text
 from tools_project import one_project
 from versioned import Ref, Tx
 
@@ -27,10 +27,6 @@ MOST_LOGS = 500                           # items of one project that project_ac
 
 def channel(tx: Tx, arguments: dict) -> Ref:
     return Ref('channel', arguments['channel_id'])
-
-
-def stored(work: Callable[..., dict], call: Call) -> Answer:
-    return work(call.tx, call.actor, call.arguments, call.now_us)
 
 
 def post(call: Call) -> Answer:

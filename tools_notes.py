@@ -5,11 +5,11 @@ schema to a function of the store; the check before it and the transaction aroun
 
 Not here: what the functions do (note_store.py), the other tools (tools_kb.py, tools_gitnest.py, tools_project.py).
 """
-from typing import Callable, List
+from typing import List
 
 import note_store
 import note_tabs
-from tools import ID, KEY, READ, VERSION, WRITE, Answer, Call, Tool, arguments_of, integer, text
+from tools import ID, KEY, READ, VERSION, WRITE, Tool, arguments_of, integer, stored, text
 from versioned import Ref, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -27,10 +27,6 @@ ON_VERSION = {'expected_version': VERSION, 'idempotency_key': KEY}
 def note_of(tx: Tx, arguments: dict) -> Ref:
     """The Note decides for all its tabs and attachments; whether a tab is in this Note is the store's question."""
     return Ref('note', arguments['note_id'])
-
-
-def stored(work: Callable[..., dict], call: Call) -> Answer:
-    return work(call.tx, call.actor, call.arguments, call.now_us)
 
 
 TOOLS: List[Tool] = [

@@ -6,10 +6,10 @@ no item_id must get one from somewhere.
 
 Not here: what a record is (record_store.py), the check before it (tools.call_tool).
 """
-from typing import Callable, List
+from typing import List
 
 import record_store
-from tools import ID, KEY, READ, VERSION, WRITE, Answer, Call, Tool, arguments_of, integer, text
+from tools import ID, KEY, READ, VERSION, WRITE, Tool, arguments_of, integer, stored, text
 from versioned import Ref, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -22,10 +22,6 @@ VALUES = {'type': 'object', 'minProperties': 1, 'maxProperties': record_store.FI
 
 def record_channel(tx: Tx, arguments: dict) -> Ref:
     return Ref('record_channel', arguments['record_channel_id'])
-
-
-def stored(work: Callable[..., dict], call: Call) -> Answer:
-    return work(call.tx, call.actor, call.arguments, call.now_us)
 
 
 TOOLS: List[Tool] = [

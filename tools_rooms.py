@@ -8,7 +8,7 @@ Not here: what a proposal is and how it is decided (rooms.py, owner_project.py).
 from typing import List
 
 import rooms
-from tools import ID, KEY, READ, WRITE, Answer, Call, Tool, arguments_of, text
+from tools import ID, KEY, READ, WRITE, Answer, Call, Tool, arguments_of, stored, text
 from versioned import Ref, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -22,10 +22,6 @@ def room(tx: Tx, arguments: dict) -> Ref:
     return Ref('room', arguments['room_id'])
 
 
-def read(call: Call) -> Answer:
-    return rooms.read_room(call.tx, call.actor, call.arguments, call.now_us)
-
-
 def propose(call: Call) -> Answer:
     return rooms.propose_room_app_install(call.tx, call.actor, call.arguments, call.now_us,
                                           call.state.config.ttl * 1_000_000)
@@ -33,7 +29,8 @@ def propose(call: Call) -> Answer:
 
 TOOLS: List[Tool] = [
     Tool('read_room', 'One cloud Room: its apps, and what became of your own proposals there.',
-         arguments_of({'room_id': ID}), READ, 'view', True, False, False, room, read),
+         arguments_of({'room_id': ID}), READ, 'view', True, False, False,
+         room, lambda call: stored(rooms.read_room, call)),
     Tool('propose_room_app_install',
          'Propose an app for one cloud Room: its name and whole files. Nothing is installed or run: the owner sees the '
          'Room and every file, and decides.',

@@ -9,7 +9,7 @@ Not here: what the tools do (session_store.py), the runner role they need (acces
 from typing import Callable, List
 
 import session_store
-from tools import ID, KEY, READ, RUN, WRITE, Answer, Call, Tool, arguments_of, text
+from tools import ID, KEY, READ, RUN, WRITE, Answer, Call, Tool, arguments_of, stored, text
 from versioned import Ref, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -26,10 +26,6 @@ def session(tx: Tx, arguments: dict) -> Ref:
 
 def project(tx: Tx, arguments: dict) -> Ref:
     return Ref('project', arguments['project_id'])
-
-
-def stored(work: Callable[..., dict], call: Call) -> Answer:
-    return work(call.tx, call.actor, call.arguments, call.now_us)
 
 
 def of_project(work: Callable[..., dict], call: Call) -> Answer:
