@@ -20,6 +20,7 @@ import bench_proposals
 import bench_render
 import bench_search
 import bench_server
+import bench_warm
 import bench_wire
 import bench_wrap
 import published
@@ -37,6 +38,7 @@ COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
     'render': bench_render.main,
     'search': bench_search.main,
     'server': bench_server.main,
+    'warm': bench_warm.main,
     'wire': bench_wire.main,
     'wrap': bench_wrap.main,
 }

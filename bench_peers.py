@@ -1,7 +1,7 @@
 """bench_peers.py - the 22 cases on ours, on three published wrappers, and on subprocess.run.
 
-Article 3 says how to wrap an agent's CLI; these do it. Each runs the same stand-in in each case of codex_cases.py, in a
-process of its own with its own way to set a deadline, and is asked three things: is what the caller gets right, how
+Article 3 says how to wrap an agent's CLI; these do it. Each runs the same stand-in in each case of codex_cases.py, in
+a process of its own with its own way to set a deadline, and is asked three things: is what the caller gets right, how
 late after the deadline does he get it, and what is left running. The rivals are looked for in the virtual environment
 of $JUDGES (or --judges DIR); what is not installed there is said to be missing and is not run.
 

@@ -1,6 +1,7 @@
-"""One run of the real Codex as wrap.py does it, in a process of its own: a subreaper is one for good. Not a test module.
+"""One run of the real Codex as wrap.py does it, in a process of its own: a subreaper is one for good. No test module.
 
-Standard input: {"codex": […], "flags": […], "prompt", "kind", "bridge": {…} | null, "cwd", "timeout"}; output: the answer.
+Standard input: {"codex": […], "flags": […], "prompt", "kind", "bridge": {…} | null, "cwd", "timeout"}.
+Standard output: the answer.
 """
 import json
 import os

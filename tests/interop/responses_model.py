@@ -88,7 +88,8 @@ class ResponsesModel:
     def flags(self):
         """What points Codex at this model, without a line in anybody's configuration."""
         provider = f'{{name="scripted",base_url="{self.url}",wire_api="responses"}}'
-        return ['-c', 'model_provider="scripted"', '-c', f'model_providers.scripted={provider}', '-c', 'model="scripted"']
+        return ['-c', 'model_provider="scripted"', '-c', f'model_providers.scripted={provider}',
+                '-c', 'model="scripted"']
 
     def outputs(self):
         """What the tools gave back, as the last request has it."""

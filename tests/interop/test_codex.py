@@ -71,8 +71,9 @@ class WithCodex(unittest.TestCase):
 
     def worktree(self):
         main, linked = os.path.join(self.home, 'main'), os.path.join(self.home, 'linked')
-        for words in (['init', '-q', main], ['-C', main, '-c', 'user.name=t', '-c', 'user.email=t@example.org', 'commit',
-                                             '-q', '--allow-empty', '-m', 'first'],
+        author = ['-c', 'user.name=t', '-c', 'user.email=t@example.org']
+        for words in (['init', '-q', main],
+                      ['-C', main, *author, 'commit', '-q', '--allow-empty', '-m', 'first'],
                       ['-C', main, 'worktree', 'add', '-q', linked]):
             subprocess.run(['git', *words], check=True, capture_output=True, env=self.environment)
         return linked
@@ -91,7 +92,8 @@ class Answers(WithCodex):
             flags = ' '.join(f"'{flag}'" for flag in model.flags())
             file.write(f'#!/bin/sh\nexec {self.codex} "$@" {flags}\n')
         os.chmod(shim, 0o755)
-        environment = {**self.environment, 'PATH': self.home + os.pathsep + os.environ['PATH'], 'OPENAI_API_KEY': 'sk-no'}
+        environment = {**self.environment, 'PATH': self.home + os.pathsep + os.environ['PATH'],
+                       'OPENAI_API_KEY': 'sk-no'}
         done = subprocess.run([sys.executable, os.path.join(os.path.dirname(wrap.__file__), 'wrap.py'), '--verify'],
                               capture_output=True, text=True, env=environment, cwd=self.folder, timeout=LONG_S)
         self.assertEqual((done.returncode, done.stdout), (0, 'Hello.\n'), done.stderr)

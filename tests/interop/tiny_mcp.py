@@ -3,8 +3,8 @@ import json
 import subprocess
 import sys
 
-TOOLS = [{'name': name, 'description': name, 'inputSchema': {'type': 'object', 'properties': {'text': {'type': 'string'}}}}
-         for name in ('echo', 'boom', 'sleep')]
+SCHEMA = {'type': 'object', 'properties': {'text': {'type': 'string'}}}
+TOOLS = [{'name': name, 'description': name, 'inputSchema': SCHEMA} for name in ('echo', 'boom', 'sleep')]
 
 
 def answer(request):

@@ -1,0 +1,80 @@
+"""Article 2 on the real Claude Code: how bench_warm.py reads a request. The program itself: tests/interop."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+import bench_warm
+import fake_messages
+import resident_claude
+from sim_cache import Tokens
+from token_counter import counter_of_ours
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MARK = {'cache_control': {'type': 'ephemeral'}}
+
+
+def text(words, **more):
+    return {'type': 'text', 'text': words, **more}
+
+
+def request(system, *messages):
+    return {'tools': [{'name': 'Read', 'description': 'reads a file'}], 'system': [text(system, **MARK)],
+            'messages': [{'role': role, 'content': content} for role, content in messages]}
+
+
+FIRST = request('Be brief.', ('user', [text('hello', **MARK)]))
+SECOND = request('Be brief.', ('user', 'hello'), ('assistant', [text('yes')]), ('user', [text('and?', **MARK)]))
+
+
+class Requests(unittest.TestCase):
+    def beside(self, *bodies):
+        tokens = Tokens(counter_of_ours())
+        return list(bench_warm.read([fake_messages.Exchange(body, 0) for body in bodies], tokens))
+
+    def test_the_whole_request_before_is_a_prefix_although_its_breakpoint_moved_and_its_spelling_changed(self):
+        _, second = self.beside(FIRST, SECOND)
+        self.assertEqual(second.cacheable, second.previous)
+        self.assertGreater(second.tokens, second.cacheable)
+
+    def test_a_line_in_front_of_the_system_prompt_leaves_the_tools_cached_and_nothing_behind_them(self):
+        _, second = self.beside(request('4 online. Be brief.', ('user', 'hello')),
+                                request('5 online. Be brief.', ('user', 'hello')))
+        tools = len(bench_warm.segments(FIRST)[0].encode())
+        self.assertGreaterEqual(second.prefix_bytes, tools)
+        self.assertLess(second.prefix_bytes, tools + len('{"type": "text", "text": "45'))
+
+    def test_a_first_request_has_nothing_before_it(self):
+        first, = self.beside(FIRST)
+        self.assertEqual((first.cacheable, first.previous, first.prefix_bytes), (0, 0, 0))
+
+    def test_breakpoints_are_told_by_section_and_messages_from_the_end(self):
+        self.assertEqual(bench_warm.breakpoints(SECOND), ('system 1', 'message -1 (user)'))
+
+    def test_without_the_program_every_cell_is_said_to_be_missing(self):
+        done = subprocess.run([sys.executable, 'bench.py', 'warm', '--json'], cwd=TOP, capture_output=True, text=True,
+                              env={**os.environ, 'JUDGES': '/nowhere'})
+        cells = [cell for table in json.loads(done.stdout)['tables'] for cell in table['cells']]
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual({cell['judged'] for cell in cells}, {'not run here'})
+        self.assertTrue(all('not installed' in cell['reason'] for cell in cells))
+
+
+class Resident(unittest.TestCase):
+    def test_a_process_that_ends_in_a_turn_says_why_and_is_swept(self):
+        process = resident_claude.ClaudeProcess(resident_claude.Setting('/bin/sh', TOP, dict(os.environ)))
+        self.addCleanup(process.end)
+        with self.assertRaises(resident_claude.Failed) as failed:      # a shell takes none of these flags
+            process.turn('hello')
+        self.assertRegex(str(failed.exception), r'ended .*: .*-p|ended')
+        self.assertFalse(process.alive())
+
+    def test_a_new_session_has_an_id_of_ours_and_a_saved_one_is_resumed(self):
+        setting = resident_claude.Setting('claude', TOP, {})
+        self.assertEqual(resident_claude.command(setting, 'id-1', False)[-2:], ['--session-id', 'id-1'])
+        self.assertEqual(resident_claude.command(setting, 'id-1', True)[-2:], ['--resume', 'id-1'])
+
+
+if __name__ == '__main__':
+    unittest.main()
