@@ -1,4 +1,4 @@
-"""Article 2's pool with the real Claude Code in its seats: leases, idle ends, crashes, native ids, and what each is sent."""
+"""Article 2's pool with the real Claude Code in its seats: leases, idle ends, crashes, native ids, what each is sent."""
 import json
 import os
 import shutil
@@ -45,7 +45,7 @@ class Pool(unittest.TestCase):
         return process.resident()
 
     def mention(self, minute):
-        """One mention as the app runs it: lease, watermark, turn, commit, release. Returns (lease, rows shown, answer)."""
+        """One mention as the app runs it: lease, watermark, turn, commit, release. Returns (lease, rows, answer)."""
         at, turn = self.mentions[self.turns], self.turns
         self.turns += 1
         held = resident_pool.lease(self.pool, 'ch-backend', 'b-claude', minute * 60)
