@@ -40,7 +40,7 @@ def approval(view: View) -> Tuple[str, str]:
         return proposal(view, view.parts[1])
     found = owner.run(view.state, view.session.person, 'list_proposals', {})
     lines = [line(view, one['proposal_id'], first_line(one['message']),
-                  f'from {text(one["from"])}, for {text(one["repository_id"])} branch {text(one["branch"])}')
+                  f'from {text(one["from"].split(" <")[0])}, for {text(one["repository_id"])} branch {text(one["branch"])}')
              for one in found['proposals']]
     lines += [line(view, one['proposal_id'], f'Install {one["app_name"]}', f'for the Room {text(one["room"])}')
               for one in found['rooms']]

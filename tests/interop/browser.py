@@ -98,7 +98,7 @@ class Chromium:
     def find_all(self, css):
         return [one[ELEMENT] for one in self.command('/elements', {'using': 'css selector', 'value': css})]
 
-    def named(self, words, tags=('button', 'a', 'summary', 'label', 'h1', 'h2', 'h3')):
+    def named(self, words, tags=('button', 'a', 'summary', 'label')):
         """The element a person would point at by these words."""
         path = ' | '.join(f'//{tag}[normalize-space(.)={quoted(words)}]' for tag in tags)
         return self.command('/element', {'using': 'xpath', 'value': path})[ELEMENT]

@@ -1,0 +1,212 @@
+"""The owner's screen in Chromium: a newcomer's way by clicks, beside a real client; axe-core on every page.
+
+With SCREENSHOTS=DIR in the environment every page is also saved there as a picture, at two widths, light and dark.
+"""
+import json
+import os
+import re
+import threading
+import unittest
+
+from tests.interop import judges
+from tests.interop.browser import Chromium, need_chromium
+from tests.pages_world import Person, World
+
+import host
+import host_signin
+import owner
+
+WIDTHS = (390, 1100)
+
+
+def enter(chromium, world, person='owner'):
+    with world.state.db.write() as tx:
+        link = owner.make_link(tx, person, world.state.now_us())
+    chromium.open(world.base_url + link).press('Open')
+    chromium.until('Connected agents')
+    return chromium.url
+
+
+def signed_in(world, chromium, choose=None):
+    """host.py signs in while Chromium plays the person; `choose` is pressed before Connect."""
+    links, told, answers = [], threading.Event(), []
+
+    def say(line):
+        links.append(line.split()[-1])
+        told.set()
+    claude = host.Host(world.running.url, host_signin.in_browser(open_it=False, say=say))
+    thread = threading.Thread(target=lambda: answers.append(claude.call('list_granted_resources', {})))
+    thread.start()
+    assert told.wait(60)
+    chromium.open(links[0])
+    if choose:
+        chromium.press(choose)
+    chromium.click('input[name=approve]')
+    chromium.press('Connect')
+    chromium.until('You can close this window')
+    thread.join()
+    return claude, answers[0]
+
+
+class Newcomer(unittest.TestCase):
+    """The clicks from `python3 server.py --demo` to a connected assistant, an approved proposal, a refused stale edit."""
+
+    def setUp(self):
+        need_chromium()
+        self.world = World(demo=True)
+        self.addCleanup(self.world.close)
+        self.chromium = Chromium(script=False)
+        self.addCleanup(self.chromium.close)
+        self.home = enter(self.chromium, self.world)
+
+    def press(self, words, then):
+        self.chromium.press(words)
+        return self.chromium.until(then)
+
+    def connect(self):
+        """Add assistant; consent takes the pending connection; Add to project."""
+        self.chromium.type('input[name=display_name]', 'Claude research')
+        self.press('Add assistant', 'Setup pending. This assistant cannot read or change anything yet.')
+        claude, answer = signed_in(self.world, self.chromium, 'Use pending: Claude research')
+        self.assertEqual(host.tool_answer(answer.result)['projects'], [])
+        self.chromium.open(self.home)
+        self.press('Claude research', 'It sees nothing yet.')
+        self.press('Add to project', 'Remove')
+        granted = host.tool_answer(claude.call('list_granted_resources', {}).result)
+        self.assertEqual([one['name'] for one in granted['projects']], ['Launch Q3'])
+        return claude
+
+    def test_set_up_approve_a_stale_edit_and_revoke_by_clicks(self):
+        claude = self.connect()
+        proposed = host.tool_answer(claude.call('propose_file_import', {
+            'repository_id': 'site', 'branch': 'main', 'message': 'State the refund window',
+            'files': [{'path': 'README.md', 'content': 'Refunds within 30 days.\n'}],
+            'idempotency_key': 'newcomer-1'}).result)
+        self.chromium.open(self.home)
+        self.press('Needs your approval (1)', 'State the refund window')
+        card = self.press('State the refund window', 'Reviewed commit')
+        self.assertIn('+Refunds within 30 days.', card)
+        self.press('Approve', 'Approved and carried out.')
+        read = host.tool_answer(claude.call('read_proposal', {'proposal_id': proposed['proposal_id']}).result)
+        self.assertEqual(read['status'], 'executed')
+        self.stale_edit(claude)
+        self.chromium.open(self.home)
+        self.press('Claude research', 'Recent activity')
+        self.assertIn('stale_version', self.chromium.text)
+        self.press('Revoke connection...', 'This cannot be undone')
+        self.press('Revoke connection', 'Revoked. It can reach nothing, for good.')
+        self.assertEqual(claude.call_once('list_granted_resources', {}).refused, 'connection_revoked')
+
+    def stale_edit(self, claude):
+        """The agent reads, the person saves, the agent's edit is refused; then the other way round."""
+        tab = host.tool_answer(claude.call('list_note_tabs', {'note_id': 'q3-launch'}).result)['tabs'][0]['tab_id']
+        where = {'note_id': 'q3-launch', 'tab_id': tab}
+        read = host.tool_answer(claude.call('read_note_tab', where).result)
+        self.chromium.open(self.home + 'projects')
+        for words, then in (('Launch Q3', 'What is in it'), ('Q3 launch', 'History')):
+            self.press(words, then)
+        self.chromium.type('textarea[name=text]', 'Open: press kit, says the owner')
+        self.press('Save', 'just now')
+        edit = dict(where, operation='replace_text', text='an old picture', expected_version=read['version'])
+        self.assertEqual(claude.call('edit_note_tab', dict(edit, idempotency_key='stale-edit-1')).refused, 'stale_version')
+        self.chromium.until('Open: press kit')
+        self.chromium.type('textarea[name=text]', 'and a poster')
+        fresh = host.tool_answer(claude.call('read_note_tab', where).result)
+        edit.update(text=fresh['text'] + ' (Mika)', expected_version=fresh['version'])
+        self.assertIsNone(claude.call('edit_note_tab', dict(edit, idempotency_key='fresh-edit-1')).refused)
+        shown = self.press('Save', 'somebody saved this Note first')
+        self.assertIn('and a poster', shown)
+        self.press('Drop this draft', 'History')
+        self.assertNotIn('and a poster', self.chromium.text)
+
+    def test_the_keyboard_alone_adds_an_assistant(self):
+        from tests.interop.browser import ENTER
+        self.chromium.type('input[name=display_name]', 'Claude by keyboard')
+        self.chromium.keys(ENTER)
+        self.chromium.until('Setup pending')
+
+    def test_a_colleague_is_played_in_the_same_browser(self):
+        self.press('People', 'Add somebody')
+        self.press('Open a link for Mika', 'This link works once')
+        link = re.search(r'http://127\.0\.0\.1:\d+/o/[\w-]+/enter/[\w-]+', self.chromium.text).group(0)
+        self.chromium.open(link)
+        self.press('Open', 'as Mika')
+        self.chromium.open(self.home)
+        self.chromium.until('as Owner')
+
+
+def furnished():
+    """The demo with a connection that has called, a proposal of each kind, a draft; and the addresses of every page."""
+    world = World(demo=True)
+    person = Person(world)
+    connection = world.click('add_assistant', display_name='Claude research')['connection']
+    world.click('add_assistant', display_name='Claude, still pending')
+    with world.state.db.write() as tx:
+        host_module = __import__('oauth').access
+        host_module.attach(tx, connection, 'workspace', 'owner')
+        token = host_module.issue_access_token(tx, connection, host_module.SCOPES, world.state.now_us(), 3600)
+    world.click('add_to_project', connection=connection, project='launch-q3')
+    calls = (('read_note_tab', {'note_id': 'private-ideas', 'tab_id': 'x'}), ('list_granted_resources', {}),
+             ('propose_file_import', {'repository_id': 'site', 'branch': 'main', 'message': 'State the refund window',
+                                      'files': [{'path': 'README.md', 'content': 'Refunds\u202e within 30 days.\n'}],
+                                      'idempotency_key': 'furnished-1'}),
+             ('propose_room_app_install', {'room_id': 'launch-room', 'app_name': 'countdown', 'idempotency_key': 'furnished-2',
+                                           'files': [{'path': 'app.html', 'content': '<p>10</p>'}]}),
+             ('link_current_chat', {'project_id': 'launch-q3', 'label': 'Launch chat', 'idempotency_key': 'furnished-3'}))
+    for name, arguments in calls:
+        world.call(token, name, arguments)
+    page = person.page('note', 'q3-launch')
+    person.send(person.page('note', 'q3-launch'), 'save_note', text='first')
+    person.send(page, 'save_note', text='second, kept as a draft')
+    return world, person
+
+
+class EveryPage(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        need_chromium()
+        cls.world, cls.person = furnished()
+        cls.addClassCleanup(cls.world.close)
+        pages, kinds = cls.person.crawl(), {}
+        for address in sorted(pages):                      # one page of each shape
+            parts = address[len(cls.person.home):].split('?')[0].split('/')
+            kinds.setdefault((parts[0], len(parts), parts[1] if parts[0] in ('connection', 'note', 'approval') and
+                              len(parts) > 1 else ''), address[len(cls.person.home):])
+        cls.addresses = [*kinds.values()]
+
+    def visit(self, work):
+        for width in WIDTHS:
+            for dark in (False, True):
+                chromium = Chromium(width=width, dark=dark)
+                try:
+                    home = enter(chromium, self.world)
+                    for address in self.addresses:
+                        with self.subTest(page=address, width=width, dark=dark):
+                            work(chromium.open(home + address), address, width, dark)
+                finally:
+                    chromium.close()
+
+    def test_axe_core_finds_nothing_serious_and_no_page_is_wider_than_its_window(self):
+        with open(judges.package('axe-core', 'axe.min.js'), encoding='utf-8') as file:
+            axe = file.read()
+        folder = os.environ.get('SCREENSHOTS')
+
+        def work(chromium, address, width, dark):
+            for summary in chromium.find_all('details:not([open]) > summary'):
+                chromium.command(f'/element/{summary}/click')
+            chromium.run(axe)
+            found = chromium.command('/execute/async', {'args': [], 'script': """
+                const done = arguments[arguments.length - 1];
+                axe.run(document, {resultTypes: ['violations']}).then(found => done(JSON.stringify(found.violations.map(
+                    one => [one.impact, one.id, one.nodes.map(node => node.html.slice(0, 200))]))));"""})
+            self.assertEqual([one for one in json.loads(found) if one[0] in ('serious', 'critical')], [])
+            self.assertLessEqual(chromium.run('return document.documentElement.scrollWidth'), width)
+            self.assertEqual(chromium.log(), [])
+            if folder:
+                name = re.sub(r'[^a-z0-9]+', '-', address.lower()).strip('-')[:40] or 'home'
+                chromium.picture(os.path.join(folder, f'{name}-{width}{"-dark" if dark else ""}.png'))
+        self.visit(work)
+
+
+if __name__ == '__main__':
+    unittest.main()
