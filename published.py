@@ -162,9 +162,12 @@ def run(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
         return status
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
+    except OSError as error:                             # a full disk, a file that cannot be made
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)     # or the interpreter complains when it flushes at its end
-        return 141
+        if isinstance(error, BrokenPipeError):
+            return 141
+        print(f'{os.path.basename(sys.argv[0])}: {error}', file=sys.stderr)
+        return 1
 
 
 def progress(text: str) -> None:

@@ -14,6 +14,7 @@ loop) and wrap_kill.py (the end of a run). On macOS only the process group is en
 be found only on Linux.
 """
 import argparse
+import errno
 import json
 import os
 import shutil
@@ -181,8 +182,12 @@ def show_progress() -> Callable[[Event], None]:
 
 def say(text: str) -> None:
     """One line on stderr, as soon as it is known. Agents' words must not steer the terminal."""
-    sys.stderr.write(printable(' '.join(text.splitlines())) + '\n')
-    sys.stderr.flush()
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(printable(' '.join(text.splitlines())) + '\n')
+            sys.stderr.flush()
+    except OSError:                                  # nobody listens: the run goes on
+        pass
 
 
 def printable(text: str, kept: str = '') -> str:
@@ -190,12 +195,15 @@ def printable(text: str, kept: str = '') -> str:
 
 
 def write_answer(answer: Answer, as_json: bool) -> None:
+    """Raises OSError when standard output is closed or full."""
     text = json.dumps(answer._asdict()) if as_json else answer.text
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, 'it is closed')
     if not as_json and sys.stdout.isatty():
         text = printable(text, kept='\n\t')
     if text or as_json:
-        sys.stdout.buffer.write(text.encode('utf-8', 'replace') + b'\n')
-        sys.stdout.flush()
+        with open(1, 'wb', closefd=False) as file:
+            file.write(text.encode('utf-8', 'replace') + b'\n')
 
 
 def explain(answer: Answer) -> None:
@@ -224,7 +232,10 @@ def main(argv: Sequence[str]) -> int:
     try:
         write_answer(answer, args.json)
     except BrokenPipeError:                          # the reader has enough; nothing is left to say to it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        pass
+    except OSError as error:
+        say(f'wrap.py: the answer was not written to standard output: {error.strerror}')
+        return 1
     if stopped:
         return 128 + stopped[0]
     return 4 if answer.auth else EXIT[answer.status]

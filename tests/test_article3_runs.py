@@ -383,6 +383,17 @@ class Program(Scratch):
                 self.assertEqual((done.returncode, done.stdout), (2, ''))
                 self.assertNotIn('Traceback', done.stderr)
 
+    def test_an_answer_that_cannot_be_written_is_said_in_a_sentence(self):
+        for where, status in (('>&-', 1), ('>/dev/full', 1), ('2>&-', 0), ('2>/dev/full', 0)):
+            with self.subTest(redirected=where):
+                if 'full' in where and not os.path.exists('/dev/full'):
+                    self.skipTest('no /dev/full here')
+                done = subprocess.run(['sh', '-c', f'exec "$0" "$1" --demo hi {where}', sys.executable, WRAP],
+                                      env=self.env('quick'), capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stdout), (status, '' if status else 'The answer.\n'))
+                self.assertNotIn('Traceback', done.stderr)
+                self.assertEqual('not written' in done.stderr, bool(status))
+
     def test_ctrl_c_cleans_up_and_leaves_no_traceback(self):
         run = Started(self.folder, 'hang_brood')
         self.until_told(run, b'ready')
