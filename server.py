@@ -24,8 +24,8 @@ from urllib.parse import urlsplit
 import access
 import activity
 import catalogue
-import demo
 import channel_store
+import demo
 import kb_folder
 import kb_store
 import mcp
@@ -56,6 +56,7 @@ SCHEMAS = (workspace.SCHEMA, access.SCHEMA, activity.SCHEMA, owner.SCHEMA, oauth
            record_store.SCHEMA, channel_store.SCHEMA, session_store.SCHEMA)
 DAY_S = 24 * 3600
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')
+DEFAULT_PORT = {'http': 80, 'https': 443}
 SPARE_DESCRIPTORS = 128             # files of the state, git and its pipes
 KB = Ref('knowledge_base', 'kb')    # of --kb; its project has the same id
 
@@ -69,7 +70,7 @@ class Config(NamedTuple):
     kb: Optional[str] = None
     notes: Optional[str] = None
     repo: Optional[str] = None
-    ttl: float = 7 * DAY_S            # seconds a proposal waits for the owner
+    ttl: float = 7 * DAY_S          # seconds a proposal waits for the owner
     git: str = 'pack'
     demo: bool = False              # the rest only with it
     check: str = 'per_call'
@@ -128,12 +129,12 @@ def routed(state: tools.State, table: Routes, request: Request) -> Response:
 
 
 def methods_of(table: Routes, path: str) -> Dict[str, Route]:
-    """The methods at `path`: its own entry, else the nearest /* above it."""
-    found = {method: route for (method, at), route in table.items() if at == path}
-    while not found and path:
-        path = path.rpartition('/')[0]
-        found = {method: route for (method, at), route in table.items() if at == path + '/*'}
-    return found
+    """The methods at `path`: its own entry, else the longest /* above it."""
+    at = path
+    if not any(known == path for _, known in table):
+        above = [known for _, known in table if known.endswith('/*') and path.startswith(known[:-1])]
+        at = max(above, key=len, default='')
+    return {method: route for (method, known), route in table.items() if known == at}
 
 
 def allow(methods: Dict[str, Route]) -> str:
@@ -142,10 +143,12 @@ def allow(methods: Dict[str, Route]) -> str:
 
 def host_is_ours(config: Config, host: str) -> bool:
     """The configured name, or a loopback name under any port: a forwarded port is still this machine."""
-    host = host.lower()
+    host, base = host.lower(), urlsplit(config.base_url)
     name, port = split_port(host)
-    return (name in LOOPBACK and port is not None) or host in (authority(config.host, config.port),
-                                                               urlsplit(config.base_url).netloc.lower())
+    ours = {authority(config.host, config.port), base.netloc.lower()}
+    if base.port is None:
+        ours.add(f'{base.netloc.lower()}:{DEFAULT_PORT[base.scheme]}')
+    return (name in LOOPBACK and port is not None) or host in ours
 
 
 def split_port(host: str) -> Tuple[str, Optional[str]]:

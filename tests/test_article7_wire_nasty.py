@@ -148,7 +148,7 @@ class Nasty:
 
 
 class Requests(unittest.TestCase):
-    COUNT, SEED = 1500, 1
+    COUNT, SEED = 1000, 1
 
     def test_nasty_requests_never_give_a_traceback_a_hang_or_a_wrong_answer_to_the_next_request(self):
         folder = tempfile.mkdtemp(prefix='wire-')

@@ -96,7 +96,9 @@ class Starting(WithFolder):
         with Talk(process.port) as talk:
             answer = talk.ask(raw('GET', '/.well-known/oauth-protected-resource', host='connector.example'))
             self.assertEqual(answer.json['resource'], 'https://connector.example/api/v1/external-mcp')
-            self.assertEqual(talk.ask(raw('GET', '/', host=f'connector.example:{process.port}')).status, 421)
+            self.assertEqual(talk.ask(rpc(message('ping'), host='connector.example:443')).status, 200)
+            for host in (f'connector.example:{process.port}', 'connector.example:80', 'other.example'):
+                self.assertEqual(talk.ask(rpc(message('ping'), host=host)).status, 421)
 
 
 class Data(WithFolder):
