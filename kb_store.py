@@ -417,10 +417,14 @@ def main(argv: Sequence[str]) -> int:
 if __name__ == '__main__':
     try:
         status = main(sys.argv[1:])
-        sys.stdout.flush()
+        if sys.stdout is not None:         # None: it was closed before we began
+            sys.stdout.flush()
     except KeyboardInterrupt:
         status = 130
-    except BrokenPipeError:                # the reader has seen enough (`| head`)
+    except OSError as error:               # the reader has seen enough (`| head`), or the disk is full
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 141
+        if not isinstance(error, BrokenPipeError):
+            print(f'kb_store.py: {error}', file=sys.stderr)
+            status = 1
     sys.exit(status)

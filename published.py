@@ -158,7 +158,8 @@ def run(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
     """A program's exit status. Ctrl-C, or a reader that has seen enough (`| head`), ends it without a traceback."""
     try:
         status = main(argv)
-        sys.stdout.flush()
+        if sys.stdout is not None:                       # None: it was closed before we began
+            sys.stdout.flush()
         return status
     except KeyboardInterrupt:
         return 130

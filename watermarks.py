@@ -218,7 +218,8 @@ def main(argv: List[str]) -> int:
 if __name__ == '__main__':
     try:
         status = main(sys.argv[1:])
-        sys.stdout.flush()
+        if sys.stdout is not None:             # None: it was closed before we began
+            sys.stdout.flush()
     except KeyboardInterrupt:
         status = 130
     except BrokenPipeError:                # the reader has seen enough (`| head`)

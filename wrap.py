@@ -277,10 +277,15 @@ def command_line(args: argparse.Namespace) -> Tuple[List[str], str]:
             raise CannotRun('no_codex', 'there is no codex on PATH: `npm install -g @openai/codex`, then '
                             '`codex login`; `wrap.py --demo` runs a stand-in')
         codex = [os.path.abspath(found)]
-    prompt = VERIFY_PROMPT if args.verify else sys.stdin.read() if args.prompt == '-' else args.prompt
+    prompt = VERIFY_PROMPT if args.verify else read_prompt() if args.prompt == '-' else args.prompt
     prompt = build_prompt(args.system, [('User', prompt)])
     kind = 'verify' if args.verify else 'autonomous' if args.autonomous else 'answer'
     return build_codex_command(prompt, kind, codex), prompt
+
+
+def read_prompt() -> str:
+    """Standard input as UTF-8; a byte that is none is replaced, as in answers. A closed one holds an empty prompt."""
+    return '' if sys.stdin is None else sys.stdin.buffer.read().decode('utf-8', 'replace')
 
 
 def run_program(args: argparse.Namespace, command: List[str], prompt: str, stopped: List[int]) -> Answer:

@@ -320,16 +320,17 @@ def main(argv: Sequence[str]) -> int:
     if argv:
         print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
         return 0 if argv[0] in ('-h', '--help') else 2
-    for line in sys.stdin.buffer:
+    for line in sys.stdin.buffer if sys.stdin is not None else ():
         event = parse_codex_line(line.rstrip(b'\n'))
-        sys.stdout.write(f'{event.kind + "  " + ascii(event.text) if event else "-"}\n')
+        print(event.kind + '  ' + ascii(event.text) if event else '-')
     return 0
 
 
 if __name__ == '__main__':
     try:
         status = main(sys.argv[1:])
-        sys.stdout.flush()
+        if sys.stdout is not None:             # None: it was closed before we began
+            sys.stdout.flush()
     except KeyboardInterrupt:
         status = 130
     except BrokenPipeError:                # the reader has seen enough (`| head`)

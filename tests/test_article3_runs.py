@@ -383,6 +383,16 @@ class Program(Scratch):
                 self.assertEqual((done.returncode, done.stdout), (2, ''))
                 self.assertNotIn('Traceback', done.stderr)
 
+    def test_a_prompt_from_standard_input_may_hold_any_bytes(self):
+        env = self.env('quick', FAKE_CODEX_SEEN=os.path.join(self.folder, 'seen'))
+        done = subprocess.run([sys.executable, WRAP, '--demo', '-'], env=env, input=b'caf\xe9', capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (0, b'The answer.\n'))
+        with open(env['FAKE_CODEX_SEEN'], encoding='utf-8') as file:
+            self.assertEqual(json.load(file)['argv'][1], 'caf\ufffd')
+        done = subprocess.run(['sh', '-c', 'exec "$0" "$1" --demo - <&-', sys.executable, WRAP], env=env,
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (2, 'wrap.py: the prompt is empty\n'))
+
     def test_an_answer_that_cannot_be_written_is_said_in_a_sentence(self):
         for where, status in (('>&-', 1), ('>/dev/full', 1), ('2>&-', 0), ('2>/dev/full', 0)):
             with self.subTest(redirected=where):
