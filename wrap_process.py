@@ -120,8 +120,9 @@ def finish(run: wrap_kill.Run, watch: 'Watch', why: str) -> int:
     """After this nothing of the run lives, its pipes are read out and its status is known. Returns the survivors."""
     if not watch.options.group:
         if why != 'exit':
-            watch.process.kill()             # demo only: the article's first row, which leaves the tools alive
-            watch.wait_for_exit()
+            watch.process.kill()                 # demo only: the article's first row, which leaves the tools alive
+        watch.wait_for_exit()
+        watch.drain()
         return len(wrap_kill.snapshot(run))
     if watch.exit_s is None:
         return stop(run, watch)
@@ -140,6 +141,8 @@ def stop(run: wrap_kill.Run, watch: 'Watch') -> int:
             watch.until_exit(time.monotonic() + watch.options.gentle_s)
     finally:                                     # a second Ctrl-C cuts the patience short, never the clean-up
         wrap_kill.signal_group(run.leader, signal.SIGKILL)
+        if not wrap_kill.LINUX:                  # there only signals tell, and a zombie answers them
+            watch.wait_for_exit()
         survivors = wrap_kill.sweep(run, known)
         watch.wait_for_exit()
         watch.drain()

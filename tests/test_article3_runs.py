@@ -12,6 +12,7 @@ import unittest
 import codex_cases
 import wrap
 import wrap_kill
+import wrap_process
 
 from tests import test_article3_streams as streams
 
@@ -238,6 +239,29 @@ class Kills(Scratch):
         for pid in codex_cases.living(brood):
             os.kill(pid, signal.SIGKILL)
         self.assertEqual((answers[0].status, answers[0].error), ('failed', 'cancelled'))
+
+
+class Elsewhere(Scratch):
+    """What Linux has and macOS has not, taken away."""
+
+    def without(self, module, name, value):
+        kept = getattr(module, name)
+        self.addCleanup(setattr, module, name, kept)
+        setattr(module, name, value)
+
+    def test_without_a_descriptor_for_the_end_of_a_process_it_is_noticed_all_the_same(self):
+        self.without(wrap_process, 'open_pidfd', lambda pid: None)
+        self.assertEqual(wrap.run_events(ARGV, LONG_S, self.env('quick')).status, 'answered')
+        self.assertEqual(wrap.run_events(ARGV, LONG_S, self.env('holder')).status, 'answered')
+        self.assertEqual(self.hang('hang', options=wrap.Options(gentle_s=LONG_S))[0].exit_status, 1)
+
+    def test_without_proc_the_group_is_ended_and_no_more_is_promised(self):
+        self.without(wrap_kill, 'LINUX', False)
+        answer, left = self.hang('hang')
+        self.assertEqual((answer.survivors, left), (0, []))
+        self.assertEqual(wrap.run_events(ARGV, LONG_S, self.env('quick')).status, 'answered')
+        answer, left = self.hang('hang_session')
+        self.assertEqual((answer.survivors, len(left)), (0, 1))
 
 
 class Pipes(Scratch):
