@@ -78,6 +78,9 @@ pre, .text { font: .92em/1.5 ui-monospace, monospace; white-space: pre-wrap; ove
 code { font: .92em/1.4 ui-monospace, monospace; } pre ins, pre del { display: block; text-decoration: none; }
 pre ins { background: var(--good-ground); color: var(--good); }
 pre del { background: var(--bad-ground); color: var(--bad); }
+.inline form { display: flex; flex-wrap: wrap; gap: .6rem; align-items: flex-end; } .inline .field { margin: 0; padding: 0; }
+.inline input[type=text] { min-width: 14rem; } .inline label { flex: 0 1 auto; }
+.state { font-size: 1rem; white-space: normal; border-radius: .4rem; padding: .15rem .6rem; }
 details > summary { cursor: pointer; color: var(--accent); } details[open] > summary { margin-bottom: .6rem; }
 .tools { columns: 17rem; } .tools label { break-inside: avoid; } time { white-space: nowrap; }
 .skip { position: absolute; left: -60rem; } .skip:focus { position: static; }
@@ -199,6 +202,11 @@ def card(title: str, *inner: str) -> str:
 def between(left: str, right: str) -> str:
     """Two things at the two ends of a line; one below the other on a phone."""
     return f'<div class="between">{left}{right}</div>'
+
+
+def inline(*forms: str) -> str:
+    """Short forms: each field beside its button, where there is room."""
+    return f'<div class="inline">{"".join(forms)}</div>'
 
 
 def details(summary: str, inner: str) -> str:

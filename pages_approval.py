@@ -25,8 +25,8 @@ from versioned import Ref, Tx
 # --- data ---------------------------------------------------------------------
 
 STATUS = {'pending': 'note', 'executed': 'good', 'stale': 'bad', 'declined': '', 'expired': ''}
-WORDS = {'executed': 'Approved and carried out.', 'declined': 'Declined.', 'withdrawn': 'Taken back.',
-         'expired': 'Too old: it can no longer be decided.',
+WORDS = {'pending': 'Waits for your answer.', 'executed': 'Approved and carried out.', 'declined': 'Declined.',
+         'withdrawn': 'Taken back.', 'expired': 'Too old: it can no longer be decided.',
          'stale': 'Not carried out: what you reviewed is no longer current. Nothing was changed; the assistant can '
                   'look again and propose anew.'}
 NOTHING = ('Nothing waits. When an assistant proposes a change to a repository or a Room, it appears here with every '
@@ -39,16 +39,19 @@ def approval(view: View) -> Tuple[str, str]:
     if len(view.parts) > 1:
         return proposal(view, view.parts[1])
     found = owner.run(view.state, view.session.person, 'list_proposals', {})
-    lines = [line(view, one['proposal_id'], first_line(one['message']),
-                  f'from {text(one["from"].split(" <")[0])}, for {text(one["repository_id"])} branch {text(one["branch"])}')
-             for one in found['proposals']]
+    lines = [line(view, one['proposal_id'], first_line(one['message']), about(one)) for one in found['proposals']]
     lines += [line(view, one['proposal_id'], f'Install {one["app_name"]}', f'for the Room {text(one["room"])}')
               for one in found['rooms']]
     return 'Needs your approval', card('Waiting for you', listed(lines, NOTHING))
 
 
-def line(view: View, proposal_id: str, words: str, about: str) -> str:
-    return f'<h3>{link(view, words, "approval", proposal_id)}</h3><span class="soft">{about}</span>'
+def about(one: dict) -> str:
+    author = one['from'].split(' <')[0]                    # as git has it: 'Claude (Claude research) <conn-...>'
+    return f'from {text(author)}, for {text(one["repository_id"])} branch {text(one["branch"])}'
+
+
+def line(view: View, proposal_id: str, words: str, more: str) -> str:
+    return f'<h3>{link(view, words, "approval", proposal_id)}</h3><span class="soft">{more}</span>'
 
 
 def first_line(message: str) -> str:
@@ -63,9 +66,9 @@ def proposal(view: View, proposal_id: str) -> Tuple[str, str]:
         access.require_role_of(tx, view.session.person, Ref('repository', row.repository), workspaces.EDITOR)
         status, by = proposal_intake.status_now(row, view.now_us), actor_name(tx, row.actor)
     words = owner.run(view.state, view.session.person, 'read_card', {'proposal_id': proposal_id})['card']
-    about = (f'<p class="soft">Proposed by {text(by)} for {link(view, row.repository, "repository", row.repository)}, '
-             f'{when(row.created_us, view.now_us)}.</p>')
-    return first_line(row.message), (outcome(status, row.reason) + about +
+    origin = (f'<p class="soft">Proposed by {text(by)} for {link(view, row.repository, "repository", row.repository)}, '
+              f'{when(row.created_us, view.now_us)}.</p>')
+    return first_line(row.message), (outcome(status, row.reason) + origin +
                                      card('What you approve', f'<pre tabindex="0">{coloured(words)}</pre>') +
                                      answers(view, proposal_id, status))
 
@@ -92,9 +95,9 @@ def install(view: View, tx: Tx, proposal_id: str) -> Tuple[str, str]:
                     f'{html.escape(lines_shown(one["content"]))}</pre>' for one in shown['files'])
     replaces = ' It replaces the app that is there under this name.' if shown['replaces_an_app'] else ''
     by = text(actor_name(tx, shown['proposed_by']))
-    about = (f'<p>Room: {link(view, shown["room"], "room", shown["room_id"])}.{replaces} <span class="soft">Proposed '
-             f'by {by}; expires {when(shown["expires_at"], view.now_us)}.</span></p>')
-    return f'Install {shown["app_name"]}', (outcome(status, row.reason or '') + about +
+    origin = (f'<p>Room: {link(view, shown["room"], "room", shown["room_id"])}.{replaces} <span class="soft">Proposed '
+              f'by {by}; expires {when(shown["expires_at"], view.now_us)}.</span></p>')
+    return f'Install {shown["app_name"]}', (outcome(status, row.reason or '') + origin +
                                             card('What you approve', files) + answers(view, proposal_id, status))
 
 

@@ -16,7 +16,7 @@ import owner
 import pages
 import session_store
 import workspace as workspaces
-from pages import View, between, card, field, form, link, listed, select, soft, tag, text, when
+from pages import View, between, card, field, form, inline, link, listed, select, soft, tag, text, when
 from versioned import Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -100,8 +100,8 @@ def connection(view: View) -> Tuple[str, str]:
         workspaces.require_role(tx, view.session.person, known['workspace'], workspaces.EDITOR)
         by = f', approved by {text(workspaces.person_name(tx, known["approver"]))}' if known['approver'] else ''
         opened = projects_part(tx, view, known) + channels_part(tx, view, known) + sessions_part(tx, view, known)
-    connection_id, (word, sentence, style) = known['connection'], STATES[known['status']]
-    body = (f'<p>{tag(word, style)} {sentence}</p>'
+    connection_id, (_, sentence, style) = known['connection'], STATES[known['status']]
+    body = (f'<p>{tag(sentence, "state " + style)}</p>'
             f'<p class="soft">Added {when(known["created_us"], view.now_us)}{by}.</p>')
     if known['status'] == 'pending':
         body += server_address(view)
@@ -123,7 +123,7 @@ def projects_part(tx: Tx, view: View, known: dict) -> str:
     rest = [(one, name) for one, name in names.items() if one not in inside]
     add = form(view, 'add_to_project', select('Project', 'project', rest), 'Add to project', 'first',
                connection=connection_id) if rest else ''
-    return card('Projects', listed(lines, NO_PROJECT), add)
+    return card('Projects', listed(lines, NO_PROJECT), inline(add))
 
 
 def opened_by_name(tx: Tx, connection_id: str, kind: str) -> Set[str]:
@@ -147,7 +147,7 @@ def channels_part(tx: Tx, view: View, known: dict) -> str:
             if one not in invited and may_invite(tx, one, view.session.person)]
     add = form(view, 'invite', select('Choose a Message channel', 'id', rest), 'Invite', connection=connection_id,
                kind='channel', role='member') if rest else ''
-    return card('Message channels', listed(lines, NO_CHANNEL), add)
+    return card('Message channels', listed(lines, NO_CHANNEL), inline(add))
 
 
 def may_invite(tx: Tx, channel: str, person: str) -> bool:
@@ -170,7 +170,7 @@ def sessions_part(tx: Tx, view: View, known: dict) -> str:
     word = 'Stop sharing my desktop sessions' if desktop['sharing'] else 'Share my desktop sessions'
     switch = form(view, 'set_sharing', '', word, on='' if desktop['sharing'] else 'on')
     here = 'open' if desktop['desktop'] else 'not open now'
-    return card('Sessions', soft(RUNNING.format(here)), listed(lines, 'No runner role granted.'), add, switch)
+    return card('Sessions', soft(RUNNING.format(here)), listed(lines, 'No runner role granted.'), inline(add), switch)
 
 
 def tools_part(view: View, connection_id: str) -> str:

@@ -44,7 +44,7 @@ def projects(view: View) -> Tuple[str, str]:
     lines = [between(f'<h3>{link(view, name, "project", one)}</h3>', f'<span class="soft">{count} items</span>')
              for one, name, count in found]
     add = form(view, 'create_project', field('Name', 'name', more='required maxlength="120"'), 'New project')
-    return 'Projects', (card('In this workspace', listed(lines, NO_PROJECT), add) +
+    return 'Projects', (card('In this workspace', listed(lines, NO_PROJECT), pages.inline(add)) +
                         card('In no project', soft(LOOSE), item_lists(view, loose) or soft('Nothing.')))
 
 
@@ -83,7 +83,7 @@ def project(view: View) -> Tuple[str, str]:
     return name, (card('What is in it', item_lists(view, items) or soft('Nothing yet. Create something below.')) +
                   card('Assistants that see it', listed(seen_by, NO_AGENT)) +
                   card('Linked chats', listed([chat_line(view, ref.id, chat) for chat in chats], NO_CHAT)) +
-                  (card('Create', new) if view.may_edit else ''))
+                  (card('Create', pages.inline(new)) if view.may_edit else ''))
 
 
 def chat_line(view: View, project_id: str, chat: dict) -> str:
@@ -170,7 +170,7 @@ def whereabouts(view: View, ref: Ref) -> str:
                 kind=ref.kind, id=ref.id) if rest else ''
     out = form(view, 'move_item', hidden('project', ''), 'Take out of the project', kind=ref.kind, id=ref.id) \
         if project_id else ''
-    return card('Project', where, soft(ON_DEVICE) if local else '', move, out, log)
+    return card('Project', where, soft(ON_DEVICE) if local else '', pages.inline(move, out), log)
 
 
 def events(view: View) -> Tuple[str, str]:

@@ -158,7 +158,7 @@ def people(view: View) -> Tuple[str, str]:
     add = form(view, 'add_person', field('Name', 'name', view.sent.get('name', ''), more='required maxlength="120"') +
                pages.select('Role', 'role', ROLES, 'editor'), 'Add person')
     return 'People', (card('In this workspace', listed(lines, '')) +
-                      (card('Add somebody', soft(PLAY), add) if is_owner else '') +
+                      (card('Add somebody', soft(PLAY), pages.inline(add)) if is_owner else '') +
                       card('You', form(view, 'sign_out', '', 'Sign out')))
 
 
@@ -170,7 +170,7 @@ def person_line(view: View, person: str, name: str, role: int, may_change: bool)
     roles = form(view, 'set_role', pages.select('Role', 'role', ROLES, ROLE_NAMES[role]), 'Save role', of=person,
                  kind='workspace', id=view.workspace)
     link_for = form(view, 'open_link', '', 'Open a link for ' + name, of=person)
-    return line + link_for + pages.details('Change the role', roles)
+    return line + link_for + pages.details('Change the role', pages.inline(roles))
 
 
 def opened_link(view: View, answer: dict) -> str:

@@ -335,6 +335,31 @@ class Kept(unittest.TestCase):
         self.assertEqual([status for _, status in outcomes], [0] * 4, outcomes)
         self.assertEqual(self.world.rows('SELECT count(*) FROM oauth_refresh'), [(2,)])
 
+    def test_a_refresh_under_way_in_another_process_is_waited_for_and_its_token_taken(self):
+        """The other process is this test: it holds the lock, refreshes, writes the file, and lets go."""
+        first = self.host()
+        first.call('list_granted_resources', {})
+        self.world.offset_s = 3601
+        second, asked, refreshing = host.Host(self.world.running.url, None, self.path), threading.Event(), threading.Event()
+        handle, answers = self.world.running.wire.handle, []
+
+        def watched(request):
+            (refreshing if request.path.endswith('/token') else asked).set()
+            return handle(request)
+        with host.locked(self.path):
+            self.world.running.wire.handle = watched
+            thread = threading.Thread(target=lambda: answers.append(second.call('list_granted_resources', {})))
+            thread.start()
+            asked.wait()
+            self.assertFalse(refreshing.wait(0.5), 'it refreshed while another process did')
+            form = {'grant_type': 'refresh_token', 'refresh_token': first.grant['tokens']['refresh_token']}
+            tokens = host_signin.ask_for_tokens(first.grant['server'], first.grant['client'], form, [])
+            host.write_grants(self.path, {self.world.running.url: dict(first.grant, tokens=tokens)})
+        thread.join()
+        self.assertIsNone(answers[0].refused)
+        self.assertEqual(second.access_token, tokens['access_token'])
+        self.assertEqual(self.world.rows('SELECT count(*) FROM oauth_refresh'), [(2,)])
+
     def test_a_step_up_through_the_consent_page_gets_the_missing_scope(self):
         one = self.host()
         one.scope = 'osfoundry:read'
@@ -393,6 +418,9 @@ class Commands(unittest.TestCase):
         said, _ = allowed.communicate()
         self.assertEqual((allowed.returncode, json.loads(said)['error']), (1, 'not_found'))
 
+    def test_words_from_outside_cannot_rewrite_the_terminal(self):
+        self.assertEqual(runs_signin.shown('a\x1b[2J\x9b\u202e\r\x7fb\nc é京'), 'a\\x1b[2J\\x9b\\u202e\\r\\x7fb\nc é京')
+
     def test_what_is_not_marked_read_only_needs_consent(self):
         for annotations, asks in (({'readOnlyHint': True}, False), ({'readOnlyHint': False}, True), ({}, True), (None, True),
                                   ({'readOnlyHint': 'yes'}, True)):
@@ -410,13 +438,15 @@ class Commands(unittest.TestCase):
                 self.assertNotIn('Traceback', said)
 
     def test_the_listener_takes_only_its_own_callback(self):
-        with host_signin.in_browser(open_it=False, say=lambda line: None)([]) as (redirect_uri, visit):
-            found = []
+        told, found = threading.Event(), []
+        with host_signin.in_browser(open_it=False, say=lambda line: told.set())([]) as (redirect_uri, visit):
+            self.assertEqual(host_signin.fetch('GET', redirect_uri + '?state=right&code=early', {}).status, 404)
             thread = threading.Thread(target=lambda: found.append(visit('http://127.0.0.1/authorize?state=right')))
             thread.start()
-            while host_signin.fetch('GET', redirect_uri + '?state=right&code=c', {}).status != 200:
-                for path in ('?state=wrong&code=evil', '?code=evil', '/other?state=right', ''):
-                    self.assertEqual(host_signin.fetch('GET', redirect_uri + path, {}).status, 404)
+            told.wait()
+            for path in ('?state=wrong&code=evil', '?code=evil', '/other?state=right', ''):
+                self.assertEqual(host_signin.fetch('GET', redirect_uri + path, {}).status, 404)
+            self.assertEqual(host_signin.fetch('GET', redirect_uri + '?state=right&code=c', {}).status, 200)
             thread.join()
         self.assertEqual(found, ['/callback?state=right&code=c'])
 
