@@ -13,7 +13,6 @@ tells whether they still stand, and its updated_at is the expected_version that 
 Not here: the commands on a folder (kb_folder.py), transactions, replays and the log (versioned.py), who may call what
 (access.py), the day of article 1 (sim_kb.py).
 """
-import os
 import re
 import sys
 import unicodedata
@@ -415,16 +414,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    try:
-        status = main(sys.argv[1:])
-        if sys.stdout is not None:         # None: it was closed before we began
-            sys.stdout.flush()
-    except KeyboardInterrupt:
-        status = 130
-    except OSError as error:               # the reader has seen enough (`| head`), or the disk is full
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        status = 141
-        if not isinstance(error, BrokenPipeError):
-            print(f'kb_store.py: {error}', file=sys.stderr)
-            status = 1
-    sys.exit(status)
+    sys.exit(main(sys.argv[1:]))

@@ -10,6 +10,7 @@ published_project.py (6), published_access.py (7). A program measures, hands its
 Not here: any measurement.
 """
 import importlib
+import io
 import json
 import os
 import platform
@@ -156,6 +157,8 @@ def report(program: str, tables: Sequence[dict], as_json: bool = False) -> int:
 
 def run(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
     """A program's exit status. Ctrl-C, or a reader that has seen enough (`| head`), ends it without a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors='backslashreplace')   # a terminal that cannot show …
     try:
         status = main(argv)
         if sys.stdout is not None:                       # None: it was closed before we began
