@@ -78,7 +78,8 @@ pre, .text { font: .92em/1.5 ui-monospace, monospace; white-space: pre-wrap; ove
 code { font: .92em/1.4 ui-monospace, monospace; } pre ins, pre del { display: block; text-decoration: none; }
 pre ins { background: var(--good-ground); color: var(--good); }
 pre del { background: var(--bad-ground); color: var(--bad); }
-.inline form { display: flex; flex-wrap: wrap; gap: .6rem; align-items: flex-end; } .inline .field { margin: 0; padding: 0; }
+.inline form { display: flex; flex-wrap: wrap; gap: .6rem; align-items: flex-end; }
+.inline .field { margin: 0; padding: 0; }
 .inline input[type=text] { min-width: 14rem; } .inline label { flex: 0 1 auto; }
 .state { font-size: 1rem; white-space: normal; border-radius: .4rem; padding: .15rem .6rem; }
 details > summary { cursor: pointer; color: var(--accent); } details[open] > summary { margin-bottom: .6rem; }

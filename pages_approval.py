@@ -7,7 +7,7 @@ shown before Approve or Decline. Characters that no eye sees are shown by their 
 Not here: the decision (proposals.py, rooms.py), the card's text (proposal_card.py).
 """
 import html
-from typing import List, Tuple
+from typing import List, NamedTuple, Tuple
 
 import access
 import owner
@@ -15,12 +15,11 @@ import owner_gitnest
 import owner_project
 import pages
 import proposal_card
-import proposal_intake
 import rooms
 import workspace as workspaces
 from pages import View, card, field, form, link, listed, soft, tag, text, when
 from pages_content import actor_name
-from versioned import Ref, Tx
+from versioned import Ref, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
 
@@ -33,13 +32,33 @@ NOTHING = ('Nothing waits. When an assistant proposes a change to a repository o
            'line.')
 EXACTLY = 'You approve exactly what is shown above, on the version it names.'
 
+TITLES = {'propose_gitnest_work': 'A work item', 'propose_gitnest_change_set': 'A change set',
+          'propose_gitnest_server_composition': 'A composed commit', 'propose_gitnest_check_rerun': 'A check again',
+          'propose_gitnest_native_publication': 'A pull request',
+          'propose_gitnest_provider_publication': 'A branch pushed, and a pull request'}
+TITLE_SHOWN = 120                         # characters of a message's first line
+LOOK_TWICE = 'Look twice: '               # what a card says of paths that the owner's policy marks
+
+
+class Shown(NamedTuple):
+    title: str
+    actor: str
+    repository: str
+    status: str
+    reason: str
+    created_us: int
+    expires_us: int
+    decided: bool                         # a commit was decided; whether git has it, the repository knows
+
 # --- rules --------------------------------------------------------------------
 
 def approval(view: View) -> Tuple[str, str]:
     if len(view.parts) > 1:
         return proposal(view, view.parts[1])
     found = owner.run(view.state, view.session.person, 'list_proposals', {})
-    lines = [line(view, one['proposal_id'], first_line(one['message']), about(one)) for one in found['proposals']]
+    with view.state.db.read() as tx:
+        lines = [line(view, one['proposal_id'], find(tx, one['proposal_id']).title, about(one))
+                 for one in found['proposals']]
     lines += [line(view, one['proposal_id'], f'Install {one["app_name"]}', f'for the Room {text(one["room"])}')
               for one in found['rooms']]
     return 'Needs your approval', card('Waiting for you', listed(lines, NOTHING))
@@ -47,30 +66,41 @@ def approval(view: View) -> Tuple[str, str]:
 
 def about(one: dict) -> str:
     author = one['from'].split(' <')[0]                    # as git has it: 'Claude (Claude research) <conn-...>'
-    return f'from {text(author)}, for {text(one["repository_id"])} branch {text(one["branch"])}'
+    return f'from {text(author)}, for {text(one["repository_id"])}'
 
 
 def line(view: View, proposal_id: str, words: str, more: str) -> str:
     return f'<h3>{link(view, words, "approval", proposal_id)}</h3><span class="soft">{more}</span>'
 
 
-def first_line(message: str) -> str:
-    return proposal_card.visible(message.split('\n')[0])[:120] or '(no message)'
+def find(tx: Tx, proposal_id: str) -> Shown:
+    """Of every kind of proposal for a repository what its page shows around the card."""
+    row = tx.execute('SELECT p.tool, p.actor, p.repository, p.status, p.reason, p.created_us, p.expires_us, f.message, '
+                     'f.commit_oid FROM proposals p LEFT JOIN file_imports f ON f.proposal = p.proposal '
+                     'WHERE p.proposal = ?', (proposal_id,)).fetchone()
+    if row is None:
+        raise Refusal('not_found', f'there is no proposal {proposal_id!r}')
+    tool, actor, repository, status, reason, created_us, expires_us, message, commit = row
+    title = proposal_card.visible((message or '').split('\n')[0])[:TITLE_SHOWN] or TITLES.get(tool, tool)
+    return Shown(title, actor, repository, status, reason, created_us, expires_us, commit is not None)
 
 
 def proposal(view: View, proposal_id: str) -> Tuple[str, str]:
     with view.state.db.read() as tx:
         if rooms.is_room_proposal(tx, proposal_id):
             return install(view, tx, proposal_id)
-        row = proposal_intake.find(tx, proposal_id)
-        access.require_role_of(tx, view.session.person, Ref('repository', row.repository), workspaces.EDITOR)
-        status, by = proposal_intake.status_now(row, view.now_us), actor_name(tx, row.actor)
+        shown = find(tx, proposal_id)
+        access.require_role_of(tx, view.session.person, Ref('repository', shown.repository), workspaces.EDITOR)
+        by = actor_name(tx, shown.actor)
     words = owner.run(view.state, view.session.person, 'read_card', {'proposal_id': proposal_id})['card']
-    origin = (f'<p class="soft">Proposed by {text(by)} for {link(view, row.repository, "repository", row.repository)}, '
-              f'{when(row.created_us, view.now_us)}.</p>')
-    return first_line(row.message), (outcome(status, row.reason) + origin +
-                                     card('What you approve', f'<pre tabindex="0">{coloured(words)}</pre>') +
-                                     answers(view, proposal_id, status))
+    # With a decision under way it is not too old: git may have done it already.
+    late = shown.status == 'pending' and not shown.decided and view.now_us >= shown.expires_us
+    status = 'expired' if late else shown.status
+    where = link(view, shown.repository, 'repository', shown.repository)
+    origin = f'<p class="soft">Proposed by {text(by)} for {where}, {when(shown.created_us, view.now_us)}.</p>'
+    return shown.title, (outcome(status, shown.reason) + origin +
+                         card('What you approve', f'<pre tabindex="0">{coloured(words)}</pre>') +
+                         answers(view, proposal_id, status, LOOK_TWICE in words))
 
 
 def outcome(status: str, reason: str) -> str:
@@ -98,15 +128,17 @@ def install(view: View, tx: Tx, proposal_id: str) -> Tuple[str, str]:
     origin = (f'<p>Room: {link(view, shown["room"], "room", shown["room_id"])}.{replaces} <span class="soft">Proposed '
               f'by {by}; expires {when(shown["expires_at"], view.now_us)}.</span></p>')
     return f'Install {shown["app_name"]}', (outcome(status, row.reason or '') + origin +
-                                            card('What you approve', files) + answers(view, proposal_id, status))
+                                            card('What you approve', files) + answers(view, proposal_id, status, False))
 
 
-def answers(view: View, proposal_id: str, status: str) -> str:
+def answers(view: View, proposal_id: str, status: str, look_twice: bool) -> str:
     if status != 'pending':
         return ''
+    second = ('<label><input type="checkbox" name="second_look" value="yes" required><span>I have looked twice at what '
+              'is marked above</span></label>') if look_twice else ''
     reason = field('Reason, for the assistant to read', 'reason', more='maxlength="1000"')
     return card('Your answer', soft(EXACTLY),
-                form(view, 'decide', '', 'Approve', 'first', proposal_id=proposal_id, decision='approve'),
+                form(view, 'decide', second, 'Approve', 'first', proposal_id=proposal_id, decision='approve'),
                 form(view, 'decide', reason, 'Decline', proposal_id=proposal_id, decision='decline'))
 
 

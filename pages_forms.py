@@ -174,6 +174,11 @@ def switch(state: State, sent: Sent) -> dict:
     return {**plain(state, sent), 'on': sent.fields.get('on') == 'on'}
 
 
+def decision(state: State, sent: Sent) -> dict:
+    found = plain(state, sent)
+    return {**found, 'second_look': True} if found.pop('second_look', '') else found
+
+
 def moved(state: State, sent: Sent) -> dict:
     """No project is a place to be, too."""
     return {**plain(state, sent), 'project': sent.fields.get('project') or None}
@@ -185,6 +190,7 @@ SHAPES: Dict[str, Callable[[State, Sent], dict]] = {
     'create_channel': with_id('channel_id', 'name'), 'create_room': with_id('room_id', 'name'),
     'add_person': with_id('of', 'name'), 'save_article': article, 'save_note': note_save, 'save_tools': ticks,
     'create_record': record, 'save_record': record, 'set_sharing': switch, 'set_gitnest': switch, 'move_item': moved,
+    'decide': decision,
 }
 LANDINGS: Dict[str, Tuple[str, ...]] = {                   # where a click leads: a page, and the members of its answer
     'add_assistant': ('connection', 'connection'), 'create_project': ('project', 'project'),
