@@ -76,8 +76,9 @@ def thirty_mentions(say: Say) -> str:
 
 def replaced_process(say: Say) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        marks, rows = watermarks.open_marks(folder), messages('the cache key lacks the locale', 'green again', '@claude why?')
-        say(f'  session-1 is shown {ids(mention(marks, "session-1", rows, "run-1"))}; its run succeeds, then it crashes')
+        marks, rows = watermarks.open_marks(folder), messages('the key lacks the locale', 'green again', '@claude why?')
+        shown = mention(marks, 'session-1', rows, 'run-1')
+        say(f'  session-1 is shown {ids(shown)}; its run succeeds, then it crashes')
         watermarks.commit(marks, 'run-1')
         rows += messages('', '', '', '@claude and now?')[3:]
         shown = mention(marks, 'session-2', rows, 'run-2')
@@ -87,8 +88,9 @@ def replaced_process(say: Say) -> str:
 
 def failed_run(say: Say) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        marks, rows = watermarks.open_marks(folder), messages('the cache key lacks the locale', 'green again', '@claude why?')
-        say(f'  run-1 is delivered {ids(mention(marks, "session-1", rows, "run-1"))} and fails before the agent reads it')
+        marks, rows = watermarks.open_marks(folder), messages('the key lacks the locale', 'green again', '@claude why?')
+        shown = mention(marks, 'session-1', rows, 'run-1')
+        say(f'  run-1 is delivered {ids(shown)} and fails before the agent reads it')
         watermarks.discard(marks, 'run-1')
         shown = mention(marks, 'session-1', rows, 'run-2')
         say(f'  run-2 of the same session is delivered {ids(shown)}')

@@ -50,8 +50,8 @@ def knowledge_base() -> Iterator[Database]:
         with contextlib.closing(Database(path, [kb_store.SCHEMA], synchronous='OFF')) as database:
             with database.write() as tx:
                 kb_store.create_knowledge_base(tx, 'kb', 'Support')
-                for article_id, title, publish in (('refunds', 'Refund policy', True), ('bands', 'Salary bands', False)):
-                    kb_store.create_article(tx, 'person:mika', {**KB, 'article_id': article_id, 'title': title,
+                for name, title, publish in (('refunds', 'Refund policy', True), ('bands', 'Salary bands', False)):
+                    kb_store.create_article(tx, 'person:mika', {**KB, 'article_id': name, 'title': title,
                                                                 'content': 'Within 30 days.', 'publish': publish}, 0)
             yield database
 
@@ -173,14 +173,15 @@ ROWS: List[Row] = [
     Row(1, 1, 'version-in-citation', 'a citation carries a version, not a title alone', 'kb_store.py: citation',
         [Change(HERE, 'CHECK', always(sim_store.Claude.stale_by_search))], stale_citations),
     Row(1, 1, 'never-twice', 'a version is given once, whatever the clock does', 'versioned.py: next_stamp',
-        [Change(versioned, 'next_stamp', always(lambda tx, ref, current_us, now_us: now_us))], two_saves_on_a_frozen_clock),
+        [Change(versioned, 'next_stamp', always(lambda tx, ref, current_us, now_us: now_us))],
+        two_saves_on_a_frozen_clock),
     Row(1, 2, 'cursor', 'one integer is kept between two checks', 'kb_store.py: poll_resource_events',
         [Change(HERE, 'keep_cursor', always(lambda page: 0))], hourly_polls),
     Row(1, 3, 'published-only', 'only what is published is searched and read', 'kb_store.py: PUBLISHED',
         [Change(kb_store, 'PUBLISHED', always("state <> ''"))], search_for_a_draft),
     Row(1, 3, 'gone', 'unpublishing is an event of its own', 'kb_store.py: event_type',
         [Change(kb_store, 'event_type', always(lambda before, after: 'updated'))], unpublish_a_cited_one),
-    Row(1, 4, 'compare-and-swap', 'an edit is written over the version it names, or not at all', 'kb_store.py: IS_CURRENT',
+    Row(1, 4, 'compare-and-swap', 'an edit goes over the version it names, or nowhere', 'kb_store.py: IS_CURRENT',
         [Change(kb_store, 'IS_CURRENT', always('? IS NOT NULL'))], edit_an_old_version),
     Row(1, 4, 'replay', 'an edit has a key, and is done once', 'versioned.py: once',
         [Change(versioned, 'once', always(lambda tx, actor, key, tool, arguments, work: work()))], lost_answer),
