@@ -76,8 +76,8 @@ def tokenise(texts: Sequence[str]) -> None:
 
 def whole_program_s() -> float:
     """User and system time of `sim.py cache` in a process of its own, under our counter alone."""
-    hidden = 'import sys, token_counter, sim_cache; ' \
-             'token_counter.counter_of_tiktoken = lambda: None; sys.exit(sim_cache.main([]))'
+    hidden = 'import sys, token_counter, sim; ' \
+             'token_counter.counter_of_tiktoken = lambda: None; sys.exit(sim.main(["cache"]))'
     best = float('inf')
     for _ in range(ROUNDS):
         before = os.times()

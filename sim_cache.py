@@ -21,6 +21,7 @@ import channel_render
 import published
 import published_cache
 import sim_channel
+import sim_kb
 from channel_render import Row, Watermark
 from published import Figure
 from token_counter import Counter, counters
@@ -277,18 +278,6 @@ def tables() -> List[dict]:
     return [table for counter in counters() for table in tables_under(counter)]
 
 
-def parse_seeds(text: str) -> List[int]:
-    """`1-5`, `7`, `1,3,9`."""
-    seeds: List[int] = []
-    for part in text.split(','):
-        first, dash, last = part.partition('-')
-        last = last if dash else first
-        if not all(end.isascii() and end.isdigit() for end in (first, last)) or int(last) < int(first):
-            raise argparse.ArgumentTypeError(f'{text!r} is not like 1-5, 7 or 1,3,9')
-        seeds.extend(range(int(first), int(last) + 1))
-    return seeds
-
-
 # --- I/O ----------------------------------------------------------------------
 
 def print_ranges(seeds: Sequence[int]) -> None:
@@ -325,7 +314,8 @@ def points(values: Sequence[float], top: float) -> str:
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog='sim.py cache', description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--seeds', type=parse_seeds, help='play other channels instead and print the ranges: 1-5')
+    parser.add_argument('--seeds', type=sim_kb.seed_list,
+                        help='play other channels instead and print the ranges: 1-5, 7 or 1,3,9')
     parser.add_argument('--svg', action='store_true', help='a picture on standard output')
     parser.add_argument('--json', action='store_true', help='the tables as one JSON object')
     options = parser.parse_args(argv)

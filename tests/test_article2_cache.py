@@ -15,6 +15,7 @@ import channel_render
 import published_cache
 import sim_cache
 import sim_channel
+import sim_kb
 import token_counter
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -79,11 +80,11 @@ class TheTables(unittest.TestCase):
         self.assertEqual(len(root.findall('{http://www.w3.org/2000/svg}polyline')), 6)
 
     def test_seeds_are_read_as_ranges_lists_and_single_numbers(self):
-        self.assertEqual([sim_cache.parse_seeds(text) for text in ('1-5', '7', '1,3,9')],
+        self.assertEqual([sim_kb.seed_list(text) for text in ('1-5', '7', '1,3,9')],
                          [[1, 2, 3, 4, 5], [7], [1, 3, 9]])
         for text in ('', '1-', '-', 'x', '1,,2', '٣', '1_0', '5-1'):
             with self.subTest(text=text), self.assertRaises(Exception):
-                sim_cache.parse_seeds(text)
+                sim_kb.seed_list(text)
 
     def test_ranges_of_other_seeds_are_printed(self):
         printed = io.StringIO()
