@@ -1,7 +1,6 @@
 """server.py as people start it: first lines, flags that are refused, a private DATA folder, signals, two on one folder."""
 import json
 import os
-import resource
 import shutil
 import signal
 import tempfile
@@ -71,11 +70,8 @@ class Starting(WithFolder):
             self.assertEqual(ended.exception.code, 2)
 
     def test_with_few_descriptors_the_longest_idle_connections_make_room_and_nothing_is_said(self):
-        few = 200
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        process = self.process(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (few, few)))
+        few = 180
+        process = self.process(descriptors=few)
         talks = [Talk(process.port) for _ in range(few)]
         for talk in talks[-20:]:
             self.assertEqual(talk.ask(rpc(message('ping'))).status, 200)

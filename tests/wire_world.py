@@ -139,10 +139,12 @@ def rpc(body, *headers, token=None, path=mcp.ENDPOINT, host='127.0.0.1'):
 class Process:
     """server.py as a process on a free port; its first lines are in `lines`."""
 
-    def __init__(self, data, *flags, **how):
+    def __init__(self, data, *flags, descriptors=None):
         command = [sys.executable, os.path.join(TOP, 'server.py'), '--port', '0', '--data', data, *flags]
-        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                      **how)
+        if descriptors is not None:
+            command = ['sh', '-c', f'ulimit -n {descriptors} && exec "$@"', 'sh', *command]
+        self.child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      text=True)
         self.lines = []
         for line in self.child.stdout:
             self.lines.append(line.rstrip('\n'))
