@@ -42,8 +42,8 @@ class Note(NamedTuple):
 class DecisionLock:
     """`fd` is the lock file while the lock is held, for the child that must inherit it."""
 
-    def __init__(self, path: str):
-        self._path, self._ours = path, os.path.join(path, FOLDER)
+    def __init__(self, path: str, name: str = 'lock'):
+        self._path, self._ours, self._name = path, os.path.join(path, FOLDER), name
         self._packs = os.path.join(path, 'objects', 'pack')
         self._one_at_a_time, self._swept, self.fd = threading.Lock(), False, -1
 
@@ -53,7 +53,7 @@ class DecisionLock:
         if not self._one_at_a_time.acquire(timeout=LOCK_WAIT_S):
             raise GitError('busy', 'another decision is under way: try again')
         try:
-            self.fd = os.open(os.path.join(self._ours, 'lock'), os.O_RDWR | os.O_CREAT, 0o600)
+            self.fd = os.open(os.path.join(self._ours, self._name), os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 _flock(self.fd, give_up)
                 self._sweep()
@@ -96,11 +96,13 @@ class DecisionLock:
             self._swept = True
 
     def _remove_named(self, note: Note) -> None:
-        """Locks that hold the dead decision's commit, or are its marker's: nobody else ever locks that."""
-        own = os.path.join(self._path, f'{MARKERS}{note.marker}.lock')
+        """Locks that hold the dead decision's commit, or are its marker's while there is no such marker: nobody else
+        locks what does not exist. (gc's pack-refs locks one that does.)"""
         for place in self._reference_locks():
-            if place == own or _content(place).strip() == note.commit.encode('ascii', 'replace'):
+            if _content(place).strip() == note.commit.encode('ascii', 'replace'):
                 unlink(place)
+        if git_process.run(self._path, ['rev-parse', '--verify', '--quiet', MARKERS + note.marker])[0]:
+            unlink(os.path.join(self._path, f'{MARKERS}{note.marker}.lock'))
 
     def _remove_empty(self, branch: str, began_s: float) -> None:
         """update-ref makes its lock, looks the commit up, and then writes: killed in between, it leaves an empty lock.

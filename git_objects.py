@@ -44,7 +44,7 @@ class Build(NamedTuple):
 
 
 class GitError(Exception):
-    """No reference was moved. `code`: path_conflict, moved, busy, too_large, unusable, git_failed."""
+    """No reference was moved. `code`: path_conflict, moved, busy, too_large, unusable, timed_out, git_failed."""
 
     def __init__(self, code: str, message: str, **data: object):
         super().__init__(message)

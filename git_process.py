@@ -31,14 +31,15 @@ def environment(git_dir: str) -> Dict[str, str]:
 # --- I/O ----------------------------------------------------------------------
 
 def run(git_dir: str, arguments: Sequence[str], text: str = '', environ: Optional[Dict[str, str]] = None,
-        fds: Sequence[int] = (), umask: int = -1) -> Tuple[int, str, str]:
-    """Run git to its end: (exit status, output, errors). At the deadline it is killed, and git_failed raised."""
+        fds: Sequence[int] = (), umask: int = -1, deadline_s: Optional[float] = None) -> Tuple[int, str, str]:
+    """Run git to its end: (exit status, output, errors). At the deadline it is killed, and timed_out raised."""
+    deadline_s = GIT_DEADLINE_S if deadline_s is None else deadline_s
     try:
         done = subprocess.run(['git', *arguments], input=text.encode('utf-8'), stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=GIT_DEADLINE_S, pass_fds=fds, umask=umask,
+                              stderr=subprocess.PIPE, timeout=deadline_s, pass_fds=fds, umask=umask,
                               env={**environment(git_dir), **(environ or {})})
     except subprocess.TimeoutExpired as error:
-        raise GitError('git_failed', f'git did not end within {GIT_DEADLINE_S:.0f} s') from error
+        raise GitError('timed_out', f'git did not end within {deadline_s:.1f} s') from error
     except OSError as error:
         raise GitError('git_failed', f'git cannot be started: {error}') from error
     return done.returncode, done.stdout.decode('utf-8', 'replace'), done.stderr.decode('utf-8', 'replace').strip()

@@ -62,6 +62,7 @@ class Repository:
         self._umask = 0o777 & ~stat.S_IMODE(os.stat(os.path.join(self.path, 'objects')).st_mode)
         self._adopt()
         self._cat, self._decision = git_process.CatFile(self.path), git_lock.DecisionLock(self.path)
+        self.publishing = git_lock.DecisionLock(self.path, 'publish-lock')     # a slow provider stops no approval
 
     def _adopt(self) -> None:
         """Our folder, once. To update-ref it is a linked work tree with a HEAD of its own: so a kill never leaves the
@@ -77,13 +78,14 @@ class Repository:
         write_file(os.path.join(self._ours, 'commondir'), b'..\n')
 
     def git(self, *arguments: str, text: str = '', allow: Sequence[int] = (0,), fd: Optional[int] = None,
-            git_dir: Optional[str] = None, environ: Optional[Dict[str, str]] = None) -> str:
+            git_dir: Optional[str] = None, environ: Optional[Dict[str, str]] = None,
+            deadline_s: Optional[float] = None) -> str:
         """Run git to its end, with `fd` passed on; return what it printed. Raises git_failed."""
         self.processes += 1
         hooks = [] if self.hooks else ['-c', f'core.hooksPath={os.devnull}']
         status, output, errors = git_process.run(
             git_dir or self.path, [*hooks, '-c', 'core.fsync=reference', *arguments], text, environ,
-            fds=() if fd is None else (fd,), umask=self._umask)
+            fds=() if fd is None else (fd,), umask=self._umask, deadline_s=deadline_s)
         if status not in allow:
             raise GitError('git_failed', f'git {arguments[0]}: {errors or output}', status=status)
         return output
@@ -153,6 +155,21 @@ class Repository:
     def count(self, head: str) -> int:
         """Commits on a branch."""
         return int(self.git('rev-list', '--count', '--end-of-options', head))
+
+    def paths(self, commit: str, most: int) -> List[str]:
+        """The first `most` paths of a commit, as text; a path that is no UTF-8 shows where it is not."""
+        listed = self.git('ls-tree', '-r', '-z', '--name-only', '--full-tree', commit).split('\0')
+        return listed[:-1][:most]
+
+    def grep(self, commit: str, words: str, most: int, deadline_s: float) -> List[Tuple[str, int, str]]:
+        """[(path, line number, line)] of text files that hold `words` as they stand."""
+        output = self.git('grep', '-n', '-I', '-z', '-F', '--full-name', f'--max-count={most}', '-e', words, commit,
+                          allow=(0, 1), deadline_s=deadline_s)
+        found = []
+        for line in output.split('\n')[:-1][:most]:
+            name, number, text = line.split('\0', 2)
+            found.append((name.partition(':')[2], int(number), text))
+        return found
 
     # Building: nothing is written yet.
 

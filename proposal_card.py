@@ -68,12 +68,12 @@ def card(repo: Repository, row: Proposal) -> str:
             f'Reviewed commit: {base_line(row)}', f'Expires: {stamp_text(row.expires_us)}', f'Files: {len(files)}', '',
             *('    ' + visible(line) for line in row.message.split('\n'))]
     for path, content in files:
-        head += ['', *file_part(repo, row, path, content)]
+        head += ['', *file_part(repo, row.base_oid, path, content)]
     return '\n'.join(head) + '\n'
 
 
-def file_part(repo: Repository, row: Proposal, path: str, content: str) -> List[str]:
-    found = repo.entry(row.base_oid, path)
+def file_part(repo: Repository, base_oid: Optional[str], path: str, content: str) -> List[str]:
+    found = repo.entry(base_oid, path)
     if found is None:
         kind, old = 'new file', None
     else:

@@ -171,6 +171,22 @@ def find(tx: Tx, proposal: str) -> Proposal:
     return Proposal(*row)
 
 
+def tool_of(tx: Tx, proposal: str) -> str:
+    """Which tool's proposal it is: others than file imports are found elsewhere (gitnest_proposals.py)."""
+    return _column(tx, proposal, 'tool')
+
+
+def repository_of(tx: Tx, proposal: str) -> str:
+    return _column(tx, proposal, 'repository')
+
+
+def _column(tx: Tx, proposal: str, name: str) -> str:
+    row = tx.execute(f'SELECT {name} FROM proposals WHERE proposal = ?', (proposal,)).fetchone()
+    if row is None:
+        raise Refusal('not_found', f'there is no proposal {proposal!r}')
+    return row[0]
+
+
 def of_actor(tx: Tx, actor: str, proposal: str) -> Proposal:
     """A proposal is its proposer's to read: to anybody else it does not exist."""
     row = find(tx, proposal)

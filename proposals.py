@@ -26,6 +26,11 @@ from versioned import Database, Refusal, Tx, invalid
 ATTEMPTS = 5                             # somebody may push between our look and our move; each time we look again
 # Raises Refusal when the proposer or the approver may no longer; asked inside the decision's own transaction.
 Recheck = Callable[[Tx, Proposal], None]
+Afterwards = Callable[[Tx, Proposal, str, int], None]    # what else an executed commit means: in the outcome's COMMIT
+
+
+def nothing(*_: object) -> None:
+    pass
 
 
 class Click(NamedTuple):
@@ -36,6 +41,7 @@ class Click(NamedTuple):
     recheck: Recheck
     reason: str
     after_git: Callable[[], None]
+    afterwards: Afterwards
 
 
 class Facts(NamedTuple):
@@ -63,6 +69,13 @@ def next_step(facts: Facts) -> str:
     if facts.marker and facts.marker != facts.commit:    # somebody else wrote under our name
         return 'refuse'
     return 'build' if facts.head == facts.expected_head else 'stale'
+
+
+def require_owner(approver: str, verb: str) -> None:
+    if not approver.startswith('person:'):
+        raise Refusal('agent_scope_denied', 'the proposer never decides: a person does')
+    if verb not in ('approve', 'decline'):
+        raise invalid('decision', 'approve or decline')
 
 
 def make_intent(row: Proposal, click: Click, git: GitFacts) -> Intent:
@@ -114,6 +127,9 @@ def conclude(tx: Tx, row: Proposal, git: GitFacts, step: str, problem: Optional[
         status = 'stale' if step == 'stale' else 'expired'
         proposal_intake.close(tx, row, status, click.approver, click.now_us)
         return refusal(row, status, git.head)
+    if problem and problem.code == 'stale':               # another pin than the branch: what is current is in the data
+        proposal_intake.close(tx, row, 'stale', click.approver, click.now_us)
+        return {'status': 'stale', 'refused': True, **problem.data}
     if problem:
         return {'status': 'pending', 'refused': True, **problem.as_dict()}
     return {'status': 'pending', 'refused': True, 'error': 'marker_conflict',
@@ -123,6 +139,7 @@ def conclude(tx: Tx, row: Proposal, git: GitFacts, step: str, problem: Optional[
 def record_executed(tx: Tx, row: Proposal, commit: str, click: Click) -> None:
     tx.execute('UPDATE file_imports SET commit_oid = ? WHERE proposal = ?', (commit, row.proposal))
     proposal_intake.close(tx, row, 'executed', click.approver, click.now_us)
+    click.afterwards(tx, row, commit, click.now_us)
 
 
 def executed(commit: str, verb: str, replayed: bool) -> dict:
@@ -140,17 +157,14 @@ def refusal(row: Proposal, status: str, head: Optional[str]) -> dict:
 # --- I/O ----------------------------------------------------------------------
 
 def decide(db: Database, repo: Repository, proposal: str, approver: str, verb: str, now_us: int, mode: str = 'cas',
-           recheck: Recheck = lambda tx, row: None, reason: str = '',
-           after_git: Callable[[], None] = lambda: None) -> dict:
+           recheck: Recheck = nothing, reason: str = '', after_git: Callable[[], None] = nothing,
+           afterwards: Afterwards = nothing) -> dict:
     """The click -> what the article prints: status, and refused or replayed. Raises Refusal not_found.
 
     Clicks on one repository queue, so the second of a double click gets the replay.
     """
-    if not approver.startswith('person:'):
-        raise Refusal('agent_scope_denied', 'the proposer never decides: a person does')
-    if verb not in ('approve', 'decline'):
-        raise invalid('decision', 'approve or decline')
-    click = Click(approver, verb, now_us, recheck, reason, after_git)
+    require_owner(approver, verb)
+    click = Click(approver, verb, now_us, recheck, reason, after_git, afterwards)
     with db.read() as tx:
         row = find(tx, proposal)
     known = settled(repo, row, verb)
@@ -231,7 +245,7 @@ def carry_out(repo: Repository, row: Proposal, step: str, build: Optional[Build]
         repo.settle()
 
 
-def recover(db: Database, repo: Repository, repository: str, now_us: int) -> int:
+def recover(db: Database, repo: Repository, repository: str, now_us: int, afterwards: Afterwards = nothing) -> int:
     """At start: a decision that a kill cut short is either in git, then it is executed, or nobody has decided.
 
     Returns how many there were.
@@ -242,7 +256,7 @@ def recover(db: Database, repo: Repository, repository: str, now_us: int) -> int
                            'AND f.commit_oid IS NOT NULL', (repository,)).fetchall()
     for proposal, committer in begun:
         approver = 'person:' + committer.split(' <')[0]
-        click = Click(approver, 'approve', now_us, lambda tx, row: None, '', lambda: None)
+        click = Click(approver, 'approve', now_us, nothing, '', nothing, afterwards)
         with repo.lock():
             with db.read() as tx:
                 row = find(tx, proposal)

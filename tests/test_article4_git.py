@@ -63,6 +63,8 @@ class Ground(unittest.TestCase):
         self.assertEqual(self.leftovers(), [])
 
     def leftovers(self):
+        if self.repo._gc:
+            self.repo._gc.wait()                          # its pack-refs holds locks of its own
         found = [name for _, _, names in os.walk(self.path) for name in names if name.endswith(('.lock', '.keep'))]
         return found + [name for name in os.listdir(os.path.join(self.path, 'osfoundry'))
                         if name not in ('lock', 'HEAD', 'commondir', 'logs', 'refs')]
