@@ -10,6 +10,7 @@ from typing import Dict, List
 
 import tools_channels
 import tools_gitnest
+import tools_gitnest_work
 import tools_kb
 import tools_notes
 import tools_project
@@ -25,6 +26,7 @@ TOOLS: List[Tool] = [
     *tools_kb.TOOLS,
     *tools_notes.TOOLS,
     *tools_gitnest.TOOLS,
+    *tools_gitnest_work.TOOLS,
     *tools_records.TOOLS,
     *tools_rooms.TOOLS,
     *tools_channels.TOOLS,

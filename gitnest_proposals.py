@@ -181,6 +181,15 @@ def status_now(row: Pinned, now_us: int) -> str:
     return 'expired' if row.status == 'pending' and row.intent_us is None and now_us >= row.expires_us else row.status
 
 
+def waiting(tx: Tx, repository: str, now_us: int) -> List[tuple]:
+    """(proposal, tool, author) of all that needs the owner's approval, of every kind, the oldest first."""
+    return tx.execute(
+        'SELECT p.proposal, p.tool, COALESCE(g.author, f.author) FROM proposals p '
+        'LEFT JOIN gitnest_pins g ON g.proposal = p.proposal LEFT JOIN file_imports f ON f.proposal = p.proposal '
+        "WHERE p.repository = ? AND p.status = 'pending' AND (p.expires_us > ? OR f.commit_oid IS NOT NULL "
+        'OR g.intent_us IS NOT NULL) ORDER BY p.created_us, p.proposal', (repository, now_us)).fetchall()
+
+
 def read_proposal(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     row = find(tx, arguments['proposal_id'])
     if row.actor != actor:

@@ -42,13 +42,14 @@ def branch_at(repo: Repository, url: str, branch: str) -> Optional[str]:
 def push(repo: Repository, url: str, oid: str, branch: str) -> None:
     """The branch, made at the provider. Raises ProviderError."""
     name = 'refs/heads/' + branch
-    status, output = ask(repo, url, 'push', '--porcelain', '--no-verify', '--no-follow-tags', '--recurse-submodules=no',
-                         f'--force-with-lease={name}:', REMOTE, f'{oid}:{name}')
-    if status == 0:
+    _, output = ask(repo, url, 'push', '--porcelain', '--no-verify', '--no-follow-tags', '--recurse-submodules=no',
+                    f'--force-with-lease={name}:', REMOTE, f'{oid}:{name}')
+    flags = {line[:1] for line in output.split('\n') if '\t' in line}
+    if flags == {'*'}:                                        # a new branch; '=' was there already, and git is content
         return
     if branch_at(repo, url, branch) is not None:
         raise ProviderError('provider_branch_exists', f'the provider has a branch {branch} already: nothing was pushed')
-    if '\n!' in '\n' + output:                                # the provider looked at it and said no
+    if '!' in flags:                                          # the provider looked at it and said no
         raise ProviderError('provider_refused', 'the provider refused the branch: its owner can see why there')
     raise ProviderError('provider_unreachable', 'the push did not end: approve again, and it is looked up first')
 

@@ -6,9 +6,12 @@ is asked in the decision's own transaction. One click for every kind of proposal
 
 Not here: the decision (proposals.py), the card's text (proposal_card.py), the page around it (pages_owner.py).
 """
-from typing import Callable, Dict, List
+from typing import Any, Callable, Dict, List
 
 import access
+import gitnest_card
+import gitnest_proposals
+import owner_gitnest_work
 import owner_project
 import proposal_card
 import proposal_intake
@@ -19,14 +22,13 @@ import schema
 import workspace as workspaces
 from git_objects import GitError
 from owner_verbs import own_workspace
-from proposal_intake import Proposal
 from tools import ID, State, arguments_of, text
 from versioned import Ref, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
 
 DECIDE = arguments_of({'proposal_id': ID, 'decision': {'type': 'string', 'enum': ['approve', 'decline']}},
-                      {'reason': text(0, 1_000), 'crash': {'type': 'boolean'}})
+                      {'reason': text(0, 1_000), 'second_look': {'type': 'boolean'}, 'crash': {'type': 'boolean'}})
 NEW_REPOSITORY = arguments_of({'repository_id': ID}, {'project': {'type': ['string', 'null']}, 'workspace': ID})
 INJECTED = 'injected: crash after git, before DB'
 
@@ -37,21 +39,21 @@ def decide(state: State, person: str, arguments: dict) -> dict:
     schema.check(DECIDE, arguments)
     proposal = arguments['proposal_id']
     with state.db.read() as tx:
-        if rooms.is_room_proposal(tx, proposal):
-            row = None
-        else:
-            row = proposal_intake.find(tx, proposal)
-            require_editor(tx, person, row.repository)
-    if row is None:
+        of_a_room = rooms.is_room_proposal(tx, proposal)
+        repository = None if of_a_room else proposal_intake.repository_of(tx, proposal)
+        if repository:
+            require_editor(tx, person, repository)
+    if of_a_room:
         return owner_project.decide_room(state, person, arguments)
 
-    def recheck(tx: Tx, row: Proposal) -> None:
+    def recheck(tx: Tx, row: Any) -> None:
         require_editor(tx, person, row.repository)
         access.still_allowed(tx, row.actor.partition(':')[2], row.tool, 'edit', Ref('repository', row.repository))
     crashes = arguments.get('crash') and state.config.inject_crash
-    return proposals.decide(state.db, served(state, row.repository), proposal, f'person:{person}',
-                            arguments['decision'], state.now_us(), mode=state.config.mode, recheck=recheck,
-                            reason=arguments.get('reason', ''), after_git=crash if crashes else lambda: None)
+    click = gitnest_proposals.Click(
+        f'person:{person}', arguments['decision'], state.now_us(), recheck, arguments.get('reason', ''),
+        arguments.get('second_look', False), state.config.mode, crash if crashes else proposals.nothing)
+    return gitnest_proposals.decide(state.db, served(state, repository), proposal, click)
 
 
 def require_editor(tx: Tx, person: str, repository: str) -> None:
@@ -81,20 +83,24 @@ def waiting(tx: Tx, person: str, now_us: int) -> List[dict]:
     found = []
     for (repository,) in tx.execute('SELECT repository FROM repositories ORDER BY repository').fetchall():
         if access.role_of(tx, person, Ref('repository', repository)) >= workspaces.EDITOR:
-            found += [{'proposal_id': row.proposal, 'tool': row.tool, 'repository_id': repository, 'from': row.author,
-                       'branch': row.branch, 'base_oid': row.base_oid, 'message': row.message}
-                      for row in proposal_intake.waiting(tx, repository, now_us)]
+            found += [{'proposal_id': proposal, 'tool': tool, 'repository_id': repository, 'from': author}
+                      for proposal, tool, author in gitnest_proposals.waiting(tx, repository, now_us)]
     return found
 
 
 def read_card(state: State, person: str, arguments: dict) -> dict:
     """{card}: the whole proposal as text."""
     schema.check(arguments_of({'proposal_id': ID}), arguments)
+    proposal = arguments['proposal_id']
     with state.db.read() as tx:
-        row = proposal_intake.find(tx, arguments['proposal_id'])
-        require_editor(tx, person, row.repository)
+        repository, tool = proposal_intake.repository_of(tx, proposal), proposal_intake.tool_of(tx, proposal)
+        require_editor(tx, person, repository)
+        ours = tool in gitnest_proposals.INTAKES
+        row = gitnest_proposals.find(tx, proposal) if ours else proposal_intake.find(tx, proposal)
+        facts = gitnest_card.read_facts(tx, row) if ours else None
+    repo = served(state, repository)
     try:
-        return {'card': proposal_card.card(served(state, row.repository), row)}
+        return {'card': gitnest_card.card(repo, row, facts) if ours else proposal_card.card(repo, row)}
     except GitError as error:
         raise Refusal(error.code, str(error)) from error
 
@@ -126,6 +132,6 @@ def set_gitnest(state: State, person: str, arguments: dict) -> dict:
 
 
 VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
-    'decide': decide, 'list_proposals': list_proposals, 'read_card': read_card,
+    **owner_gitnest_work.VERBS, 'decide': decide, 'list_proposals': list_proposals, 'read_card': read_card,
     'create_repository': create_repository, 'set_gitnest': set_gitnest,
 }

@@ -195,13 +195,6 @@ def of_actor(tx: Tx, actor: str, proposal: str) -> Proposal:
     return row
 
 
-def waiting(tx: Tx, repository: str, now_us: int) -> List[Proposal]:
-    """What needs the owner's approval, the oldest first."""
-    rows = tx.execute(SELECT + "WHERE p.repository = ? AND p.status = 'pending' ORDER BY p.created_us, p.proposal",
-                      (repository,)).fetchall()
-    return [row for row in map(Proposal._make, rows) if status_now(row, now_us) == 'pending']
-
-
 def status_now(row: Proposal, now_us: int) -> str:
     """Nobody writes 'expired' at midnight. With a decision under way it is not expired: git may have done it."""
     return 'expired' if row.status == 'pending' and row.commit_oid is None and now_us >= row.expires_us else row.status

@@ -14,6 +14,7 @@ from typing import Callable
 import access
 import git_plumbing
 import git_repo
+import gitnest_proposals
 import proposal_intake
 import proposals
 from git_objects import GitError
@@ -54,7 +55,7 @@ def open_one(state: State, path: str, way: str, workspace: str) -> str:
                 proposal_intake.register(tx, name)
             if not access.is_placed(tx, Ref('repository', name)):
                 access.place(tx, Ref('repository', name), workspace, None, False, name)
-        proposals.recover(state.db, state.repositories[name], name, state.now_us())
+        proposals.recover(state.db, state.repositories[name], name, state.now_us(), gitnest_proposals.afterwards)
     except GitError as error:
         raise Refusal('repository_unusable', str(error)) from error
     return name

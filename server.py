@@ -24,6 +24,8 @@ from urllib.parse import urlsplit
 import access
 import activity
 import catalogue
+import gitnest
+import gitnest_proposals
 import channel_store
 import demo
 import kb_folder
@@ -53,6 +55,7 @@ from wire import Request, Response
 
 SCHEMAS = (workspace.SCHEMA, access.SCHEMA, activity.SCHEMA, owner.SCHEMA, oauth.SCHEMA, oauth_tokens.SCHEMA,
            kb_store.SCHEMA, kb_folder.SCHEMA, note_store.SCHEMA, rooms.SCHEMA, proposal_intake.SCHEMA,
+            gitnest.SCHEMA, gitnest_proposals.SCHEMA,
            record_store.SCHEMA, channel_store.SCHEMA, session_store.SCHEMA)
 DAY_S = 24 * 3600
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')

@@ -6,10 +6,11 @@ propose_gitnest_file_import, whose schema opens the article and pins no base: th
 Not here: the rest of GitNest (tools_gitnest_work.py), intake and its limits (proposal_intake.py), the owner's side
 (owner_gitnest.py).
 """
-from typing import List, Optional
+from typing import Any, List, Optional
 
 import access
 import git_paths
+import gitnest_proposals
 import proposal_intake
 from git_objects import GitError, person
 from git_repo import Repository
@@ -34,7 +35,7 @@ def repository_of(tx: Tx, arguments: dict) -> Optional[Ref]:
 
 
 def repository_of_proposal(tx: Tx, arguments: dict) -> Optional[Ref]:
-    return Ref('repository', proposal_intake.find(tx, arguments['proposal_id']).repository)
+    return Ref('repository', proposal_intake.repository_of(tx, arguments['proposal_id']))
 
 
 def repository(state: State, name: str) -> Repository:
@@ -81,11 +82,17 @@ def propose_gitnest_file_import(call: Call) -> Answer:
 
 
 def read_proposal(call: Call) -> Answer:
-    return proposal_intake.read_proposal(call.tx, call.actor, call.arguments, call.now_us)
+    return store_of(call).read_proposal(call.tx, call.actor, call.arguments, call.now_us)
 
 
 def withdraw(call: Call) -> Answer:
-    return proposal_intake.withdraw(call.tx, call.actor, call.arguments, call.now_us)
+    return store_of(call).withdraw(call.tx, call.actor, call.arguments, call.now_us)
+
+
+def store_of(call: Call) -> Any:
+    """Each kind of proposal is read and taken back where it was stored."""
+    tool = proposal_intake.tool_of(call.tx, call.arguments['proposal_id'])
+    return gitnest_proposals if tool in gitnest_proposals.INTAKES else proposal_intake
 
 
 PROPOSE = ('Prepare files for one branch of a repository: whole new contents, at most '

@@ -38,10 +38,11 @@ def crash():
 
 class Proposing(Ground):
     """A repository, a database, and a connection that proposes."""
+    SCHEMAS = [proposal_intake.SCHEMA]
 
     def setUp(self):
         super().setUp()
-        self.db = Database(os.path.join(self.folder, 'state.db'), [proposal_intake.SCHEMA])
+        self.db = Database(os.path.join(self.folder, 'state.db'), self.SCHEMAS, synchronous='NORMAL')
         self.addCleanup(self.db.close)
         self.keys = itertools.count(1)
         with self.db.write() as tx:
