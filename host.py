@@ -57,7 +57,10 @@ class Answer(NamedTuple):
         """The code of a refusal, be it a tool result or the protocol's; None when the call was allowed."""
         if self.status in (401, 403):
             return self.challenge.get('error', 'unauthorized')
-        return tool_answer(self.result).get('error', 'error') if self.result.get('isError') else None
+        if not self.result.get('isError'):
+            return None
+        said = tool_answer(self.result)
+        return said.get('error', 'error') if isinstance(said, dict) else 'error'
 
     @property
     def wants_scope(self) -> bool:

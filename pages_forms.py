@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 from urllib.parse import parse_qsl
 
 from tools import State
-from versioned import invalid
+from versioned import invalid, is_text
 from wire import Request
 
 # --- data ---------------------------------------------------------------------
@@ -39,7 +39,9 @@ def read(request: Request) -> Sent:
     try:
         pairs = parse_qsl(request.body.decode('utf-8'), keep_blank_values=True, errors='strict', max_num_fields=FIELDS)
     except ValueError:                                     # not UTF-8, or too many fields
-        raise invalid('form', f'text of at most {FIELDS} fields') from None
+        pairs = None
+    if pairs is None or not all(is_text(value) for _, value in pairs):
+        raise invalid('form', f'text of at most {FIELDS} fields')
     lists: Dict[str, List[str]] = {}
     for name, value in pairs:
         lists.setdefault(name, []).append(value.replace('\r\n', '\n'))

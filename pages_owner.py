@@ -8,9 +8,8 @@ Not here: who the person is (owner.py), the pages (pages_connected.py and its si
 (pages_forms.py).
 """
 from typing import Any, Callable, Dict, List, Tuple
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
-import oauth
 import owner
 import pages
 import pages_approval
@@ -83,7 +82,7 @@ def view_of(state: State, request: Request, parts: List[str], **more: Any) -> Vi
         name = workspaces.person_name(tx, session.person)
     workspace, workspace_name, role = mine[0]
     return View(state, session, name, workspace, workspace_name, role >= workspaces.EDITOR, waiting, state.now_us(),
-                parts, oauth.parameters(request.query)[0], **more)
+                parts, dict(parse_qsl(request.query, errors='replace')), **more)
 
 
 def show(state: State, request: Request) -> Response:

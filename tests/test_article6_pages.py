@@ -3,6 +3,7 @@ import html
 import json
 import unittest
 from unittest import mock
+from urllib.parse import urlencode
 
 from tests.pages_world import Person, World
 
@@ -85,6 +86,10 @@ class Pages(Case):
                       ('note', 'q3-launch', 'unknown'), ('do', 'revoke'), ('%00',), ('note', '%ff%fe')):
             with self.subTest(parts=parts):
                 self.assertEqual(self.owner.page(*parts).status, 404)
+        for place in ('record_channel/launch-pages', 'channel/launch-talk', 'knowledge_base/support', 'note/q3-launch',
+                      'events/note/q3-launch', ''):
+            for query in ('after=%ff%fe', 'after=%00', 'after=' + '9' * 400, 'after', 'after=a&after=b', '%'):
+                self.assertIn(self.owner.get(f'{self.owner.home}{place}?{query}').status, (200, 400, 404), (place, query))
         for parts in ((), ('people',), ('note', 'q3-launch')):
             self.assertEqual(self.world.http('GET', self.owner.home + '/'.join(parts)).status, 401)
 
@@ -261,7 +266,7 @@ class Forms(Case):
 
     def test_a_form_that_is_no_form_is_refused(self):
         address, fields = self.owner.forms(self.owner.page(), 'add_assistant')[0]
-        for body in (b'\xff\xfe=%ff', '&'.join(f'f{n}=1' for n in range(3000))):
+        for body in (b'\xff\xfe=%ff', urlencode({**fields, 'display_name': 'a\x00b'}), '&'.join(f'f{n}=1' for n in range(3000))):
             reply = self.world.form(address, body, self.owner.headers(address))
             self.assertEqual(reply.status, 400)
 
