@@ -96,11 +96,11 @@ def item_event(kind: str, item: dict) -> Optional[Event]:
     what = item.get('type')
     if what == 'command_execution':
         command = string(item.get('command'))
-        return Event('step', cut(SHELL_STEP + strip_shell(command)), f'{item.get("id")} {command[:STEP_CHARS]}')
+        return Event('step', cut(SHELL_STEP + strip_shell(command)), key_of(kind, item, command))
     if what == 'todo_list':
         return plan_event(item, marked=kind != 'item.completed')
     if what == 'mcp_tool_call':
-        return tool_event(item)
+        return tool_event(kind, item)
     if kind != 'item.completed':
         return None
     if what == 'agent_message':
@@ -115,13 +115,18 @@ def item_event(kind: str, item: dict) -> Optional[Event]:
     return None
 
 
-def tool_event(item: dict) -> Event:
+def key_of(kind: str, item: dict, what: str) -> str:
+    """What is done has its id and its words as the key; its completion, which may tell them otherwise, the id alone."""
+    return f'{item.get("id")}' if kind == 'item.completed' else f'{item.get("id")} {what[:STEP_CHARS]}'
+
+
+def tool_event(kind: str, item: dict) -> Event:
     tool = string(item.get('tool'))
     error = item.get('error')
     if isinstance(error, dict) and isinstance(error.get('message'), str):
         # A backtrace follows the first line.
         return Event('warning', cut(f'{tool}: {first_line(error["message"])}'))
-    return Event('step', cut(f'Using {tool}…'), f'{item.get("id")} {tool[:STEP_CHARS]}')
+    return Event('step', cut(f'Using {tool}…'), key_of(kind, item, tool))
 
 
 def file_event(item: dict) -> Optional[Event]:
@@ -286,8 +291,11 @@ class Reading:
             self._shown.clear()
             self._commands.clear()
         self._shown.add(event.key)
-        if event.text.startswith(SHELL_STEP):
-            self._commands.add(event.key.split(' ', 1)[0].encode('utf-8', 'replace'))
+        if event.text.startswith('Using '):
+            number = event.key.split(' ', 1)[0]
+            self._shown.add(number)          # so its completion is known
+            if event.text.startswith(SHELL_STEP):
+                self._commands.add(number.encode('utf-8', 'replace'))
 
     def _take_text(self, text: str, now: float) -> None:
         if self.first_item_at is None:
