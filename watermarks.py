@@ -144,19 +144,21 @@ def read_mark(marks: Marks, key: Key) -> Optional[Watermark]:
             return decode(file.read(MOST_BYTES), key)
     except FileNotFoundError:
         return None
-    except (Foreign, OSError) as error:
-        set_aside(marks, path, key, error)
-        return None
+    except (Foreign, IsADirectoryError):
+        set_aside(marks, path, key)
+    except OSError as error:                                # a whole record may lie behind it: nothing is moved
+        marks.say(f'the watermark of {key.channel} cannot be read ({error.strerror}): the session gets a snapshot')
+    return None
 
 
-def set_aside(marks: Marks, path: str, key: Key, error: Exception) -> None:
-    """Keep what cannot be read for whoever wants to know why, out of the way. The session gets a snapshot."""
-    why = error.strerror if isinstance(error, OSError) else 'torn or not ours'
+def set_aside(marks: Marks, path: str, key: Key) -> None:
+    """Keep what is not ours for whoever wants to know why, out of the way. The session gets a snapshot."""
     try:
         os.replace(path, path + '.aside')
-        marks.say(f'the watermark of {key.channel} is {why}: set aside as {path}.aside, the session gets a snapshot')
+        where = f'set aside as {path}.aside'
     except OSError:
-        marks.say(f'the watermark of {key.channel} in {path} is {why}: left there, the session gets a snapshot')
+        where = f'left in {path}'
+    marks.say(f'the watermark of {key.channel} is torn or not ours: {where}, the session gets a snapshot')
 
 
 def write_mark(marks: Marks, key: Key, watermark: Watermark) -> None:

@@ -1,4 +1,5 @@
 """Article 2: what one mention shows a session, what it leaves out, and whom a watermark belongs to."""
+import errno
 import json
 import os
 import random
@@ -327,6 +328,14 @@ class WhoseWatermark(unittest.TestCase):
         self.marks = watermarks.open_marks(self.folder.name, self.said.append)
         self.assertEqual(self.deliver('run-2', 'n1', 5), ['m003'])
         self.assertEqual(self.said, [])
+
+    def test_a_record_that_cannot_be_opened_just_now_is_not_moved(self):
+        self.deliver('run-1', 'n1', 4)
+        watermarks.commit(self.marks, 'run-1')
+        with mock.patch('builtins.open', side_effect=OSError(errno.EMFILE, 'Too many open files')):
+            self.assertIsNone(watermarks.watermark_for(self.marks, KEY, 'n1'))
+        self.assertIn('Too many open files', self.said[0])
+        self.assertEqual(self.deliver('run-2', 'n1', 5), ['m003'])
 
     def test_a_torn_or_foreign_file_is_set_aside_and_named_and_the_session_gets_a_snapshot(self):
         path = watermarks.path_of(self.marks, KEY)
