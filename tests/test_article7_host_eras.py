@@ -111,6 +111,13 @@ class Meeting(WithForeign):
         self.assertEqual(len(self.sent('server/discover')), 2)
 
 
+    def test_a_challenge_counts_whatever_stands_under_it(self):
+        challenge = {'WWW-Authenticate': 'Bearer error="invalid_token"'}
+        for body in (b'', b'Unauthorized', b'<html>no</html>', b'[]', b'{"error": "invalid_token"}'):
+            self.answers['tools/call'] = lambda message: (401, challenge, body)
+            self.assertEqual(self.one.call('read', {}).refused, 'invalid_token')
+
+
 class OurServer(unittest.TestCase):
     def test_our_host_and_our_server_meet_in_this_era_and_in_the_old_one(self):
         served = Served()
@@ -219,8 +226,10 @@ class Input(WithForeign):
         with self.assertRaises(host.HostError):
             self.one.call('ask', {})
         self.answers['tools/call'] = self.result({'resultType': 'dream', 'content': []})
+        before = len(self.sent('tools/call'))
         with self.assertRaises(host.HostError):
             self.one.call('ask', {})
+        self.assertEqual(len(self.sent('tools/call')), before + 1)
 
 
 if __name__ == '__main__':
