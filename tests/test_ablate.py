@@ -5,6 +5,9 @@ import json
 import unittest
 
 import ablate
+import ablate_explore
+import ablate_protocols
+import ablate_sessions
 
 POINTS = {1: 5, 2: 6, 3: 6, 4: 6, 5: 5, 6: 5, 7: 6}              # closing lists, and the limits of articles 5 and 6
 SLOW = ('process-group', 'drain-stderr')                         # seconds of waiting: in the long tier
@@ -70,6 +73,25 @@ class Command(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn('NO DIFFERENCE', told)
         self.assertEqual(self.run_it('no-such-rule')[0], 2)
+
+
+class Explore(unittest.TestCase):
+    def test_with_the_rules_no_interleaving_breaks_a_promise_and_without_one_the_shortest_that_does_is_told(self):
+        protocols = [*ablate_protocols.PROTOCOLS, *ablate_sessions.PROTOCOLS]
+        walks = ablate_explore.explore(protocols)
+        self.assertEqual(len(walks), sum(1 + len(protocol.rules) for protocol in protocols))
+        for walk in walks:
+            with self.subTest(protocol=walk.protocol, rule_out=walk.rule_out):
+                self.assertEqual(walk.violations > 0, walk.rule_out is not None)
+                self.assertEqual(bool(walk.story), walk.rule_out is not None)
+
+    def test_the_shortest_way_to_a_lost_commit_is_the_kill_between_the_two_renames(self):
+        rule = 'the branch goes first, and a marker alone proves nothing'
+        changes = dict(ablate_protocols.PROPOSAL.rules)[rule]
+        with ablate.taken_out(ablate.Row(4, 3, '', '', '', changes)):
+            walk = ablate_explore.walk(ablate_protocols.PROPOSAL, rule)
+        self.assertEqual(walk.story[3:5], ['git renames the marker of proposal 1 into place', 'the server is killed'])
+        self.assertIn('not on the branch', walk.promise)
 
 
 if __name__ == '__main__':
