@@ -68,8 +68,13 @@ def may_begin(state: Approval) -> bool:
 
 
 def may_move(branch: Tuple[str, ...], expected: str) -> bool:
-    """Git's compare and swap of the reference."""
+    """Git's compare and swap of the reference: asked once, when it has locked both references and before it renames."""
     return branch[-1] == expected
+
+
+def may_push(state: Approval) -> bool:
+    """Between the two renames git holds the branch's lock."""
+    return not any(click.at == 'git' and len(click.todo) < len(RENAMES) for click in state.clicks)
 
 
 def is_allowed(state: Approval) -> bool:
@@ -93,7 +98,7 @@ def approval_steps(state: Approval) -> Iterator[Step]:
         yield 'the owner revokes the connection that proposed', state._replace(allowed=False)
     for number, click in enumerate(state.clicks):
         yield from click_step(state, number, click)
-    if state.left[4]:
+    if state.left[4] and may_push(state):
         yield 'somebody pushes to main', spend(state._replace(branch=state.branch + ('a push',)), 4)
     if state.clicks and state.left[3]:
         yield 'the server is killed', spend(state._replace(clicks=()), 3)
@@ -116,7 +121,7 @@ def click_step(state: Approval, number: int, click: Click) -> Iterator[Step]:
         yield f'it looks at git: main is at {seen.head}', put(state, number, seen)
     elif click.at == 'deciding':
         yield decide(state, number, click, filed)
-    elif click.at == 'git' and click.todo[0] == 'branch' and not may_move(state.branch, BASE):
+    elif click.at == 'git' and click.todo == RENAMES and not may_move(state.branch, BASE):
         again = Click(click.proposal, click.verb, 'looking')
         yield 'git refuses: the branch is elsewhere by now', put(state, number, again)
     elif click.at == 'git':
