@@ -211,6 +211,10 @@ def acting_person(tx: Tx, owner: str, arguments: dict) -> str:
     return person
 
 
+def media_type(request: Request) -> str:
+    return request.headers.get('content-type', '').partition(';')[0].strip().lower()
+
+
 def read_object(request: Request) -> dict:
     try:
         found = json.loads(request.body or b'{}')

@@ -17,6 +17,7 @@ import pages
 import session_store
 import workspace as workspaces
 from pages import View, between, card, field, form, inline, link, listed, select, soft, tag, text, when
+from pages_content import project_names
 from versioned import Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -86,11 +87,6 @@ def server_address(view: View) -> str:
     return card('Server address', field('The same for every assistant', 'address', url, more='readonly'),
                 '<p>Claude Code: type these two lines, then follow the link.</p><pre tabindex="0">claude mcp add '
                 f'--transport http osfoundry {html.escape(url)}\nclaude mcp login osfoundry</pre>', soft(IN_CLAUDE))
-
-
-def project_names(tx: Tx, workspace: str) -> Dict[str, str]:
-    return dict(tx.execute("SELECT id, name FROM places WHERE kind = 'project' AND workspace = ? ORDER BY folded, id",
-                           (workspace,)).fetchall())
 
 
 def connection(view: View) -> Tuple[str, str]:

@@ -7,7 +7,7 @@ Not here: Notes (pages_notes.py), records, channels, Rooms, repositories, people
 (owner_verbs.py, owner_project.py).
 """
 import html
-from typing import List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 import access
 import kb_store
@@ -39,7 +39,7 @@ ON_DEVICE = 'Only on this device: it has no copy in the workspace, and no assist
 
 def projects(view: View) -> Tuple[str, str]:
     with view.state.db.read() as tx:
-        found = [(one, name, len(places(tx, view, one))) for one, name in project_options(tx, view)]
+        found = [(one, name, len(places(tx, view, one))) for one, name in project_names(tx, view.workspace).items()]
         loose = places(tx, view, None)
     lines = [between(f'<h3>{link(view, name, "project", one)}</h3>', f'<span class="soft">{count} items</span>')
              for one, name, count in found]
@@ -55,9 +55,10 @@ def places(tx: Tx, view: View, project_id: Optional[str]) -> List[Tuple[str, str
     return [row for row in rows if access.role_of(tx, view.session.person, Ref(row[0], row[1])) >= workspaces.VIEWER]
 
 
-def project_options(tx: Tx, view: View) -> List[Tuple[str, str]]:
-    return tx.execute("SELECT id, name FROM places WHERE kind = 'project' AND workspace = ? ORDER BY folded, id",
-                      (view.workspace,)).fetchall()
+def project_names(tx: Tx, workspace: str) -> Dict[str, str]:
+    """By name, as lists and choices show them."""
+    return dict(tx.execute("SELECT id, name FROM places WHERE kind = 'project' AND workspace = ? ORDER BY folded, id",
+                           (workspace,)).fetchall())
 
 
 def item_lists(view: View, items: Sequence[Tuple[str, str, str, int]]) -> str:
@@ -159,7 +160,7 @@ def whereabouts(view: View, ref: Ref) -> str:
     with view.state.db.read() as tx:
         project_id, local = tx.execute('SELECT project, local_only FROM places WHERE kind = ? AND id = ?',
                                        ref).fetchone()
-        names = dict(project_options(tx, view))
+        names = project_names(tx, view.workspace)
     log = f'<p>{link(view, "Event log", "events", *ref)}</p>'
     where = f'<p>In {link(view, names[project_id], "project", project_id)}.</p>' if project_id in names else \
         soft('In no project: no assistant sees it.')

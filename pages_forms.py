@@ -11,6 +11,7 @@ import secrets
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 from urllib.parse import parse_qsl
 
+import owner
 from tools import State
 from versioned import invalid, is_text
 from wire import Request
@@ -33,8 +34,7 @@ class Sent(NamedTuple):
 
 def read(request: Request) -> Sent:
     """Raises invalid_argument for what is no form. Line ends are \\n, whatever the browser makes of them."""
-    kind = request.headers.get('content-type', '').split(';')[0].strip().lower()
-    if kind != 'application/x-www-form-urlencoded':
+    if owner.media_type(request) != 'application/x-www-form-urlencoded':
         raise invalid('form', 'application/x-www-form-urlencoded')
     try:
         pairs = parse_qsl(request.body.decode('utf-8'), keep_blank_values=True, errors='strict', max_num_fields=FIELDS)

@@ -36,7 +36,7 @@ from wire import Request, Response
 NO_STORE = (('Content-Type', 'application/json'), ('Cache-Control', 'no-store'), ('Pragma', 'no-cache'),
             ('X-Content-Type-Options', 'nosniff'))
 DOCUMENT = (('Content-Type', 'application/json'), ('Cache-Control', 'public, max-age=300'))
-REGISTRATION_BYTES, FORM_BYTES = 64 * 1024, 64 * 1024
+BODY_BYTES = 64 * 1024                    # of a registration or a form: what a client says of itself is short
 
 # --- rules --------------------------------------------------------------------
 
@@ -59,10 +59,9 @@ def require_shown_form(request: Request, session: Session, form: Dict[str, str],
 
 def read_form(request: Request) -> Dict[str, str]:
     """A form's fields. Raises OAuthError invalid_request for another type, a repeated field, or too much of it."""
-    kind = request.headers.get('content-type', '').split(';')[0].strip().lower()
-    if kind != 'application/x-www-form-urlencoded' or len(request.body) > FORM_BYTES:
+    if owner.media_type(request) != 'application/x-www-form-urlencoded' or len(request.body) > BODY_BYTES:
         raise OAuthError('invalid_request', 'send application/x-www-form-urlencoded, '
-                                            f'at most {FORM_BYTES // 1024} KiB of it')
+                                            f'at most {BODY_BYTES // 1024} KiB of it')
     fields, twice = oauth.parameters(request.body.decode('utf-8', 'surrogateescape'))
     if twice:
         raise OAuthError('invalid_request', 'a field is given twice, or there are too many')
@@ -103,12 +102,10 @@ def endpoint(state: State, work: Callable[[Tx], Tuple[int, dict]]) -> Response:
 
 
 def register(state: State, request: Request) -> Response:
-    kind = request.headers.get('content-type', '').split(';')[0].strip().lower()
+    usable = owner.media_type(request) == 'application/json' and len(request.body) <= BODY_BYTES
     try:
-        sent = json.loads(request.body) if len(request.body) <= REGISTRATION_BYTES else None
+        sent = json.loads(request.body) if usable else None
     except (ValueError, RecursionError):
-        sent = None
-    if kind != 'application/json':
         sent = None
     return endpoint(state, lambda tx: (201, oauth.register(tx, sent, state.now_us())))
 

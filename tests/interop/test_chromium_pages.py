@@ -11,6 +11,7 @@ import unittest
 from tests.interop import judges
 from tests.interop.browser import Chromium, need_chromium
 from tests.pages_world import Person, World
+from tests.signin_world import Client
 
 import host
 import host_signin
@@ -186,6 +187,15 @@ class EveryPage(unittest.TestCase):
                 finally:
                     chromium.close()
 
+    def look(self, chromium, axe, width):
+        chromium.run(axe)
+        found = chromium.command('/execute/async', {'args': [], 'script': """
+            const done = arguments[arguments.length - 1];
+            axe.run(document, {resultTypes: ['violations']}).then(found => done(JSON.stringify(found.violations.map(
+                one => [one.impact, one.id, one.nodes.map(node => node.html.slice(0, 200))]))));"""})
+        self.assertEqual([one for one in json.loads(found) if one[0] in ('serious', 'critical')], [])
+        self.assertLessEqual(chromium.run('return document.documentElement.scrollWidth'), width)
+
     def test_axe_core_finds_nothing_serious_and_no_page_is_wider_than_its_window(self):
         with open(judges.package('axe-core', 'axe.min.js'), encoding='utf-8') as file:
             axe = file.read()
@@ -194,18 +204,33 @@ class EveryPage(unittest.TestCase):
         def work(chromium, address, width, dark):
             for summary in chromium.find_all('details:not([open]) > summary'):
                 chromium.command(f'/element/{summary}/click')
-            chromium.run(axe)
-            found = chromium.command('/execute/async', {'args': [], 'script': """
-                const done = arguments[arguments.length - 1];
-                axe.run(document, {resultTypes: ['violations']}).then(found => done(JSON.stringify(found.violations.map(
-                    one => [one.impact, one.id, one.nodes.map(node => node.html.slice(0, 200))]))));"""})
-            self.assertEqual([one for one in json.loads(found) if one[0] in ('serious', 'critical')], [])
-            self.assertLessEqual(chromium.run('return document.documentElement.scrollWidth'), width)
+            self.look(chromium, axe, width)
             self.assertEqual(chromium.log(), [])
             if folder:
                 name = re.sub(r'[^a-z0-9]+', '-', address.lower()).strip('-')[:40] or 'home'
                 chromium.picture(os.path.join(folder, f'{name}-{width}{"-dark" if dark else ""}.png'))
         self.visit(work)
+
+    def test_the_consent_page_the_link_and_the_page_without_a_cookie_please_axe_core_too(self):
+        with open(judges.package('axe-core', 'axe.min.js'), encoding='utf-8') as file:
+            axe = file.read()
+        consent = self.world.base_url + Client(self.world, client_name='Claude').authorize_path()
+        with self.world.state.db.write() as tx:
+            link = self.world.base_url + owner.make_link(tx, 'owner', self.world.state.now_us())
+        for width in WIDTHS:
+            for dark in (False, True):
+                chromium = Chromium(width=width, dark=dark)
+                try:
+                    for name, address in (('stranger', consent), ('link', link), ('consent', consent)):
+                        if name == 'consent':
+                            enter(chromium, self.world)
+                        with self.subTest(page=name, width=width, dark=dark):
+                            chromium.open(address)
+                            self.look(chromium, axe, width)
+                            if os.environ.get('SCREENSHOTS'):
+                                chromium.picture(os.path.join(os.environ['SCREENSHOTS'], f'{name}-{width}{dark}.png'))
+                finally:
+                    chromium.close()
 
 
 if __name__ == '__main__':
