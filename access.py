@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS places (
     local_only INTEGER NOT NULL,          -- never synchronised: invisible to every connection
     name       TEXT NOT NULL,             -- as lists show it
     folded     TEXT NOT NULL,             -- casefolded, for the search in lists
-    PRIMARY KEY (kind, id)
+    PRIMARY KEY (id, kind)                -- the id first: comparing keys is most of a look-up, and kinds are few
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS places_by_project ON places (project, kind, id);
 CREATE TABLE IF NOT EXISTS project_members (

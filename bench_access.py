@@ -251,12 +251,14 @@ def bounded(cost: Dict[Tuple[str, str], Figure]) -> Dict[Tuple[str, str], Figure
 def database_table(found: Dict[int, Dict[str, List[float]]], cost: Dict[Tuple[str, str], Figure]) -> dict:
     """Our own rows: the medians of the runs, how the check grows with the size, and its share of a call."""
     table, figures = published_access.on_database(sorted(found)), {}
-    smallest = statistics.median(found[min(found)]['on the database'])
+    smallest, known = (statistics.median(found[min(found)][way]) for way in ('on the database', 'in memory'))
     call = cost[PER_CALL, 'tool call on loopback, median'].here
     for size, runs in found.items():
         here = statistics.median(runs['on the database'])
         row = f'{size:,} items'
-        figures[row, 'in memory'] = Figure(round(statistics.median(runs['in memory']), 2))
+        memory = statistics.median(runs['in memory'])
+        figures[row, 'in memory'] = Figure(round(memory, 2))
+        figures[row, 'in memory, against the smallest'] = Figure(round(memory / known, 2))
         figures[row, 'on the database'] = Figure(round(here, 1), reason=f'runs: {spread(runs["on the database"])} µs')
         figures[row, 'p99'] = Figure(round(statistics.median(runs['p99']), 1))
         figures[row, 'against the smallest'] = Figure(round(here / smallest, 2))

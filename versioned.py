@@ -52,6 +52,7 @@ CREATE TABLE IF NOT EXISTS replays (
 ) WITHOUT ROWID;
 """
 
+CACHE_KIB = 64 * 1024                     # a connection's pages; among a million rows SQLite's own 2 MiB are too few
 BUSY_TIMEOUT_S = 30.0                     # how long a second process waits for the writer
 KEY_LENGTH = (8, 128)                     # characters of an idempotency key (article 4: no empty and no one-letter key)
 POLL_LIMIT = (1, 100)                     # events an answer (article 1)
@@ -293,6 +294,7 @@ def _connect(path: str, synchronous: str) -> sqlite3.Connection:
         db.execute('PRAGMA trusted_schema = OFF')          # the file may come from elsewhere
         _set_wal(db)
         db.execute(f'PRAGMA synchronous = {synchronous}')
+        db.execute(f'PRAGMA cache_size = -{CACHE_KIB}')
     except BaseException:
         db.close()
         raise
