@@ -89,6 +89,8 @@ def file_at(repo: Repository, head: str, path: str) -> str:
 def search_code(call: Call) -> Answer:
     """{head, lines: [{path, line, text}], has_more}: the words as they stand in files at the branch's head."""
     arguments, repo = call.arguments, repository(call.state, call.arguments['repository_id'])
+    if '\n' in arguments['query']:                       # git grep would take the lines for two searches
+        raise invalid('query', 'one line')
 
     def search() -> dict:
         try:
