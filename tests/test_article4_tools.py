@@ -95,13 +95,13 @@ class OverHttp(unittest.TestCase):
 
     def test_words_are_searched_as_they_stand_and_never_taken_for_an_option_or_a_pattern(self):
         def found(query):
-            return [line['text'] for line in self.call('search_gitnest_code', query=query).get('lines', ['refused'])]
+            return [line['text'] for line in self.call('search_gitnest_code', query=query)['lines']]
         self.assertEqual(found('VERSION'), ['VERSION = 1'])
         self.assertEqual(found('pip install'), ['install: pip install site'])
         for query in ('version', '.*', '--open-files-in-pager=touch /tmp/x', '-e', '\\d', 'nothing like it'):
             with self.subTest(query=query):
                 self.assertEqual(found(query), [])
-        self.assertEqual(found('a\nb'), ['refused'])
+        self.assertEqual(self.call('search_gitnest_code', query='a\nb')['error'], 'invalid_argument')
 
     def test_what_is_of_another_repository_or_not_at_all_is_not_found(self):
         for tool, more in (('read_gitnest_work', {'work_id': 'nope'}), ('read_gitnest_work', {'change_set_id': 'nope'}),
