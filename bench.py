@@ -59,6 +59,8 @@ def main(argv: Sequence[str]) -> int:
     if argv:
         asked = argv[0] in ('-h', '--help')
         print(__doc__ + '\nCommands: ' + ', '.join(COMMANDS), file=sys.stdout if asked else sys.stderr)
+        if not asked:
+            print(f'bench.py: {argv[0]!r} is none of them', file=sys.stderr)
         return 0 if asked else 2
     return max([COMMANDS[name](arguments) for name, arguments in IN_A_MINUTE.items()], default=0)
 

@@ -40,6 +40,8 @@ def main(argv: Sequence[str]) -> int:
     if argv:
         asked = argv[0] in ('-h', '--help')
         print(__doc__ + '\nRuns: ' + ', '.join(COMMANDS), file=sys.stdout if asked else sys.stderr)
+        if not asked:
+            print(f'client.py: {argv[0]!r} is none of them', file=sys.stderr)
         return 0 if asked else 2
     return max([COMMANDS[name]([]) for name in ALL], default=0)
 

@@ -23,6 +23,7 @@ import io
 import json
 import os
 import re
+import sqlite3
 import stat
 import sys
 import time
@@ -416,8 +417,9 @@ def run(chosen: argparse.Namespace) -> int:
     try:
         with contextlib.closing(Database(chosen.db, [kb_store.SCHEMA, SCHEMA])) as database:
             answer = COMMANDS[chosen.command](chosen, database)
-    except (Refusal, OSError) as error:
-        refused = error.as_dict() if isinstance(error, Refusal) else {'error': 'file', 'message': str(error)}
+    except (Refusal, OSError, sqlite3.Error) as error:
+        refused = (error.as_dict() if isinstance(error, Refusal) else
+                   {'error': 'file' if isinstance(error, OSError) else 'storage_unusable', 'message': str(error)})
         print(json.dumps(refused) if chosen.json else f'{refused["error"]}: {shown(refused["message"])}',
               file=sys.stdout if chosen.json else sys.stderr)
         return 2 if refused['error'] in USAGE else 1

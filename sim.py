@@ -37,6 +37,8 @@ def main(argv: Sequence[str]) -> int:
     if list(argv) not in ([], ['--json']):
         asked = argv[0] in ('-h', '--help')
         print(__doc__ + '\nCommands: ' + ', '.join(COMMANDS), file=sys.stdout if asked else sys.stderr)
+        if not asked:
+            print(f'sim.py: {argv[0]!r} is none of them', file=sys.stderr)
         return 0 if asked else 2
     return published.report('sim.py', [table for tables in TABLES for table in tables()], as_json=bool(argv))
 

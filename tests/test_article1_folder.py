@@ -194,6 +194,12 @@ class Folder(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()):
             self.assertEqual(kb_store.main(['search', 'x']), 2)
             self.assertEqual(kb_store.main(['--db', self.db, 'search', 'x']), 2)
+        self.imported()
+        size = os.path.getsize(self.db)
+        with open(self.db, 'r+b') as file:
+            file.seek(4096)
+            file.write(b'\xff' * (size - 4096))
+        self.assertEqual(self.run_it('search', 'refunds', status=2)['error'], 'storage_unusable')
         self.db = os.path.join(self.docs, 'refunds.md')
         self.assertEqual(self.run_it('search', 'refunds', status=2)['error'], 'storage_unusable')
 

@@ -33,6 +33,17 @@ class Command(unittest.TestCase):
         self.assertEqual(build(wrap_command.VERIFY_PROMPT, help_text=HELP.replace('ignore-rules', 'ignore-rules-not')),
                          [word for word in PUBLISHED if word != '--ignore-rules'])
 
+    def test_a_binary_is_asked_for_its_help_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            binary, asked = os.path.join(folder, 'codex'), os.path.join(folder, 'asked')
+            with open(binary, 'w', encoding='ascii') as file:
+                file.write(f'#!/bin/sh\necho "$@" >> "{asked}"\necho "      --ignore-rules"\n')
+            os.chmod(binary, 0o755)
+            for _ in range(2):
+                self.assertIn('--ignore-rules', build(codex=binary, help_text=None))
+            with open(asked, encoding='ascii') as file:
+                self.assertEqual(file.read(), 'exec --help\n')
+
     def test_an_autonomous_run_may_write_in_its_workspace(self):
         argv = build(kind='autonomous')
         self.assertEqual(argv[argv.index('-s') + 1], 'workspace-write')
@@ -96,7 +107,7 @@ class BridgeRun(unittest.TestCase):
                        '--allow-empty', '-m', 'first'],
                       ['-C', self.main, 'worktree', 'add', '-q', self.linked]):
             subprocess.run(['git', *words], check=True, capture_output=True)
-        self.bridge = wrap.Bridge('osfoundry', ['python3', 'bridge.py', 'a "b"', 'ü\U0001f600'])
+        self.bridge = wrap.Bridge('osfoundry', ['python3', 'bridge.py', 'a "b"', 'ü\U0001f600\x7f'])
 
     def flags(self, folder, bridge=None):
         return build(kind='bridge', bridge=bridge or self.bridge, cwd=folder)
@@ -108,7 +119,7 @@ class BridgeRun(unittest.TestCase):
         self.assertNotIn('approval_policy="never"', argv)
         self.assertEqual(argv[at + 1:], [
             '-c', 'mcp_servers.osfoundry.command="python3"',
-            '-c', 'mcp_servers.osfoundry.args=["bridge.py", "a \\"b\\"", "ü\U0001f600"]',
+            '-c', 'mcp_servers.osfoundry.args=["bridge.py", "a \\"b\\"", "ü\U0001f600\\u007f"]',
             '-c', 'mcp_servers.osfoundry.required=true'])
 
     def test_a_bridge_over_http_names_the_variable_of_its_token_and_never_the_token(self):
@@ -119,6 +130,7 @@ class BridgeRun(unittest.TestCase):
     def test_a_sandboxed_bridge_keeps_the_sandbox_and_approves_only_its_own_tools(self):
         argv = self.flags(self.linked, self.bridge._replace(sandboxed=True))
         self.assertNotIn('--dangerously-bypass-approvals-and-sandbox', argv)
+        self.assertEqual(argv[argv.index('-s') + 1], 'workspace-write')
         self.assertIn('mcp_servers.osfoundry.default_tools_approval_mode="approve"', argv)
 
     def test_a_folder_inside_the_worktree_will_do(self):

@@ -4,6 +4,7 @@ import sqlite3
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 import versioned
 from versioned import Ref, Refusal
@@ -65,6 +66,12 @@ class Transactions(Store):
         self.assertEqual(self.refused('storage_unusable', versioned.Database, path, [])['path'], path)
         self.assertEqual(os.path.getsize(path), 1600)
 
+    def test_every_commit_is_on_the_disk_when_it_returns_and_a_foreign_schema_runs_no_unsafe_function(self):
+        for transaction in (self.db.write, self.db.read):
+            with transaction() as tx:
+                self.assertEqual(tx.execute('PRAGMA synchronous').fetchone(), (2,), 'FULL')
+                self.assertIn(tx.execute('PRAGMA trusted_schema').fetchone(), ((0,), None), 'None: SQLite before 3.31')
+
     def test_eight_threads_that_open_a_new_file_at_one_instant_all_get_it(self):
         path = os.path.join(os.path.dirname(self.path), 'new.db')
         barrier, opened = threading.Barrier(8), []
@@ -81,6 +88,15 @@ class Transactions(Store):
         for db in opened:
             db.close()
 
+    def test_a_new_file_that_another_process_is_writing_is_waited_for(self):
+        path = os.path.join(os.path.dirname(self.path), 'new.db')
+        other = sqlite3.connect(path, isolation_level=None)
+        self.addCleanup(other.close)
+        other.execute('BEGIN IMMEDIATE')
+        other.execute('CREATE TABLE letters (text TEXT)')
+        with mock.patch.object(versioned.time, 'sleep', lambda seconds: other.execute('COMMIT')):
+            versioned.Database(path, []).close()
+
 
 class Versions(Store):
     def test_a_version_is_never_given_twice_whatever_the_clock_says(self):
@@ -91,6 +107,12 @@ class Versions(Store):
     def test_a_version_is_later_than_the_items_own_even_in_a_container_without_a_log(self):
         with self.db.write() as tx:
             self.assertEqual(versioned.next_stamp(tx, KB, 500, 100), 501)
+
+    def test_a_version_is_later_than_every_stamp_in_its_log(self):
+        with self.db.write() as tx:
+            for stamp_us in (5, 100):
+                versioned.record_event(tx, KB, 'updated', 'a', stamp_us)
+            self.assertEqual(versioned.next_stamp(tx, KB, 0, 50), 101)
 
     def test_a_version_is_printed_with_six_digits_and_read_back_exactly(self):
         for stamp_us in (0, 1, 999_999, 1_000_000, 1_795_426_200_000_042, 253_402_300_799_999_999):
@@ -128,6 +150,12 @@ class Replays(Store):
         for other in ({'a': 2}, {'a': True}, {'a': 1.0}, {'a': '1'}, {}):
             with self.subTest(other=other):
                 self.refused('idempotency_key_reused_with_different_body', self.call, 'key-00001', other, {'n': 2})
+
+    def test_a_key_used_for_another_tool_is_refused_though_the_arguments_are_the_same(self):
+        self.call('key-00001', {'a': 1}, {'n': 1})
+        with self.db.write() as tx:
+            self.refused('idempotency_key_reused_with_different_body',
+                         versioned.once, tx, 'connection:c7', 'key-00001', 'delete', {'a': 1}, dict)
 
     def test_a_refusal_stores_nothing_so_that_the_key_works_after_a_re_read(self):
         def stale():
