@@ -359,6 +359,11 @@ def linger() -> NoReturn:
     leave(0, ANSWER)
 
 
+def multi_linger() -> NoReturn:
+    emit(THREAD, TURN, message('I will look first.', 0), message())
+    linger()
+
+
 def holder() -> NoReturn:
     """Ends well while a grandchild still holds its stdout."""
     tool('sleep', str(LEFT_OPEN_S), own_session=True)
@@ -394,14 +399,10 @@ def replay() -> NoReturn:
     leave(status)
 
 
-MODES: Dict[str, Callable[[], NoReturn]] = {
-    'ok': ok, 'quick': quick, 'crash': crash, 'auth': auth, 'killed': killed, 'completed_exit_1': completed_exit_1,
-    'failed_exit_0': failed_exit_0, 'silent': silent, 'hang': hang, 'hang_session': hang_session,
-    'hang_deaf': hang_deaf, 'hang_brood': hang_brood, 'leave_brood': leave_brood, 'trace': trace,
-    'trace_line': trace_line, 'line_100k': line_100k, 'line_10m': line_10m, 'invalid_utf8': invalid_utf8,
-    'not_json': not_json, 'unknown': unknown, 'reconnect': reconnect, 'separators': separators,
-    'no_newline': no_newline, 'linger': linger, 'holder': holder, 'unread': unread, 'multi': multi, 'replay': replay,
-}
+MODES: Dict[str, Callable[[], NoReturn]] = {mode.__name__: mode for mode in (
+    ok, quick, crash, auth, killed, completed_exit_1, failed_exit_0, silent, hang, hang_session, hang_deaf, hang_brood,
+    leave_brood, trace, trace_line, line_100k, line_10m, invalid_utf8, not_json, unknown, reconnect, separators,
+    no_newline, linger, multi_linger, holder, unread, multi, replay)}
 
 
 # --- main ---------------------------------------------------------------------

@@ -301,7 +301,10 @@ def run_program(args: argparse.Namespace, command: List[str], prompt: str, stopp
     options = Options(gentle_s=wrap_process.GENTLE_S, subreaper=wrap_kill.adopt_orphans(), cwd=args.cd,
                       stdin=prompt_input(command, prompt), cancel=cancel)
     timeout = args.timeout or (AUTONOMOUS_TIMEOUT_S if args.autonomous else TIMEOUT_S)
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    # Whoever started us with a signal ignored (nohup, a background job) meant it.
+    heard = [number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+             if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
     try:
         if args.file:
             return run_file(command, timeout, options=options)

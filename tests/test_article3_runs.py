@@ -10,6 +10,7 @@ import time
 import unittest
 
 import codex_cases
+import fake_codex
 import wrap
 import wrap_kill
 import wrap_process
@@ -113,6 +114,8 @@ class Cases(Scratch):
         self.assertEqual((answer['survivors'], codex_cases.living(run.pids)), (0, []))
         if case.hangs:
             self.assertTrue(os.path.exists(run.pids), 'the tool never started')
+        if case.mode in ('linger', 'holder'):            # these would go on by themselves
+            self.assertLess(answer['timings']['exit'], fake_codex.LEFT_OPEN_S)
 
 
 class Replays(Scratch):
@@ -295,8 +298,7 @@ class Pipes(Scratch):
         with open(seen, encoding='utf-8') as file:
             self.assertEqual(json.load(file)['prompt'], prompt)
 
-    def test_standard_input_is_closed_else_and_the_environment_is_clean(self):
-        """The stand-in, like the real one, reads an open pipe to its end: a run that inherited ours would hang."""
+    def test_the_environment_is_clean_and_the_arguments_and_the_folder_are_as_given(self):
         seen = os.path.join(self.folder, 'seen')
         env = self.env('quick', FAKE_CODEX_SEEN=seen, OPENAI_API_KEY='x', CODEX_API_KEY='x', OPENAI_BASE_URL='x')
         self.assertEqual(wrap.run_events(ARGV, LONG_S, env, options=wrap.Options(cwd=self.folder)).status, 'answered')
@@ -304,6 +306,13 @@ class Pipes(Scratch):
             call = json.load(file)
         self.assertEqual([name for name in call['env'] if name.startswith(('OPENAI', 'CODEX_API'))], [])
         self.assertEqual((call['argv'], call['cwd']), (ARGV[4:], os.path.realpath(self.folder)))
+
+    def test_our_own_open_standard_input_is_not_inherited(self):
+        """The stand-in, like the real one, reads an open pipe to its end before it does anything."""
+        program = subprocess.Popen([sys.executable, WRAP, '--demo', 'hi'], env=self.env('quick'), stdin=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(program.stdin.close)
+        self.assertEqual(program.wait(LONG_S), 0)
 
     def test_a_binary_that_is_not_there_is_an_answer_and_not_a_traceback(self):
         answer = wrap.run_events(['/nowhere/codex', 'exec', 'hi'], LONG_S)
@@ -436,6 +445,15 @@ class Program(Scratch):
         self.assertEqual((code, out, err), (130, b'', 'wrap.py: cancelled\n'))
         left = codex_cases.living(run.pids)
         self.assertEqual(left, [] if wrap_kill.LINUX else left)
+
+    def test_a_signal_that_we_were_told_to_ignore_ends_nothing(self):
+        words = f'trap "" HUP; exec {sys.executable} {WRAP} --demo hi'
+        program = subprocess.Popen(['sh', '-c', words], env=self.env('multi_linger'),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertIn(b'I will look first', program.stderr.readline())
+        program.send_signal(signal.SIGHUP)
+        out, _ = program.communicate(timeout=LONG_S)
+        self.assertEqual((program.returncode, out), (0, b'The answer.\n'))
 
     def test_what_an_agent_says_cannot_steer_the_terminal(self):
         self.assertEqual(wrap.printable('a\x1b[31mb\u202ec\n', kept='\n'), 'a\\x1b[31mb\\u202ec\n')
