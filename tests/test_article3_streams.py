@@ -279,6 +279,9 @@ class Damaged(unittest.TestCase):
         self.assertEqual(len(reading.steps), wrap_stream.STEPS_KEPT)
         self.assertEqual(len(reading.warnings), wrap_stream.WARNINGS_KEPT)
         self.assertLess(max(map(len, reading.steps)), 600)
+        for number in range(3 * wrap_stream.SHOWN_KEPT):
+            reading.feed(b'{"type":"item.started","item":{"id":"%d","type":"command_execution","command":"ls"}}\n' % number)
+        self.assertLessEqual(max(len(reading._shown), len(reading._commands)), wrap_stream.SHOWN_KEPT)
 
 
 class Dedupe(unittest.TestCase):
