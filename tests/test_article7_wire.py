@@ -3,6 +3,7 @@ import contextlib
 import io
 import os
 import select
+import selectors
 import socket
 import threading
 import time
@@ -223,6 +224,33 @@ class Deadlines(WithEcho):
             talk.send(cut)
             talk.sock.shutdown(socket.SHUT_WR)
             self.assertIsNone(talk.answer())
+
+
+class Crowd(WithEcho):
+    IDLE, DRIPPING = 50, 10
+    limits = SHORT
+
+    def test_beside_idle_and_dripping_connections_one_more_client_is_answered_and_every_dripping_one_meets_its_deadline(self):
+        idle = [self.talk() for _ in range(self.IDLE)]
+        dripping = [self.talk() for _ in range(self.DRIPPING)]
+        for talk in dripping:
+            talk.send(b'POST /a HTTP/1.1\r\nX: ')
+        one_more, asked = self.talk(), 0
+        with selectors.DefaultSelector() as selector:                # select() ends at descriptor 1,023
+            for talk in dripping:
+                selector.register(talk.sock, selectors.EVENT_READ, talk)
+            while selector.get_map():
+                self.assertEqual(one_more.ask(raw(path=f'/{asked}', body=b'x')).body, f'POST /{asked}  1 -'.encode())
+                asked += 1
+                for key, _ in selector.select(0.01):
+                    self.assertEqual(key.data.answer().status, 408)
+                    selector.unregister(key.fileobj)
+                for key in list(selector.get_map().values()):
+                    with contextlib.suppress(OSError):               # refused between the look and the send
+                        key.data.send(b'x')
+        self.assertGreater(asked, 3)
+        for talk in idle:
+            self.assertEqual(talk.ask(raw(path='/idle')).status, 200)
 
 
 class TooMany(WithEcho):
