@@ -342,6 +342,7 @@ class TheCatalogue(unittest.TestCase):
                          {'readOnlyHint': False, 'destructiveHint': True, 'openWorldHint': True})
         knowledge = ('search_knowledge_base', 'read_knowledge_article', 'poll_resource_events')
         self.assertEqual([by_name[name]['annotations']['openWorldHint'] for name in knowledge], [False] * 3)
+        self.assertIn('Read it again right before editing', by_name['edit_knowledge_article']['description'])
         query = by_name['search_knowledge_base']['inputSchema']['properties']['query']
         self.assertEqual((query['minLength'], query['maxLength']), (2, 200))
 
