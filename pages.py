@@ -5,8 +5,8 @@ width, keyboard. Everything that came from somebody is escaped and isolated (<bd
 text are shown as text.
 
 Not here: the pages themselves (pages_connected.py, pages_approval.py, pages_content.py, pages_notes.py,
-pages_project.py, pages_consent.py), their routes (pages_owner.py), who may see a page (owner.py), what a click does
-(owner_verbs.py and its sisters).
+pages_project.py, pages_gitnest.py, pages_consent.py), their routes (pages_owner.py), who may see a page (owner.py),
+what a click does (owner_verbs.py and its sisters).
 """
 import base64
 import hashlib

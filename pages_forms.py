@@ -11,6 +11,7 @@ import secrets
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 from urllib.parse import parse_qsl
 
+import gitnest
 import owner
 from tools import State
 from versioned import invalid, is_text
@@ -176,6 +177,15 @@ def switch(state: State, sent: Sent) -> dict:
     return {**plain(state, sent), 'on': sent.fields.get('on') == 'on'}
 
 
+def policy(state: State, sent: Sent) -> dict:
+    """Lists as lines. An empty address leaves the one that is there: it is never shown, so it cannot come back."""
+    found, lines = plain(state, sent), sent.fields
+    for name in ('required_checks', 'look_twice'):
+        found[name] = [line.strip() for line in lines.get(name, '').split('\n') if line.strip()]
+    over = lines.get('look_twice_over', '')
+    return {**found, 'look_twice_over': number('look_twice_over', lines) if over else gitnest.UNLIMITED}
+
+
 def decision(state: State, sent: Sent) -> dict:
     found = plain(state, sent)
     return {**found, 'second_look': True} if found.pop('second_look', '') else found
@@ -192,7 +202,7 @@ SHAPES: Dict[str, Callable[[State, Sent], dict]] = {
     'create_channel': with_id('channel_id', 'name'), 'create_room': with_id('room_id', 'name'),
     'add_person': with_id('of', 'name'), 'save_article': article, 'save_note': note_save, 'save_tools': ticks,
     'create_record': record, 'save_record': record, 'set_sharing': switch, 'set_gitnest': switch, 'move_item': moved,
-    'decide': decision,
+    'decide': decision, 'set_policy': policy,
 }
 LANDINGS: Dict[str, Tuple[str, ...]] = {                   # where a click leads: a page, and the members of its answer
     'add_assistant': ('connection', 'connection'), 'create_project': ('project', 'project'),

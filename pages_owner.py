@@ -7,7 +7,7 @@ function of PAGES, and a form is a click of owner.VERBS: the same functions that
 Not here: who the person is (owner.py), the pages (pages_connected.py and its sisters), a form's fields
 (pages_forms.py).
 """
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Tuple
 from urllib.parse import parse_qsl, quote, unquote
 
 import owner
@@ -16,6 +16,7 @@ import pages_approval
 import pages_connected
 import pages_content
 import pages_forms
+import pages_gitnest
 import pages_notes
 import pages_project
 import workspace as workspaces
@@ -36,7 +37,7 @@ PAGES: Dict[str, Tuple[int, int, Callable[[View], Tuple[str, str]]]] = {
     'note': (1, 2, pages_notes.note), 'version': (2, 2, pages_notes.version),
     'events': (2, 2, pages_content.events),
     'record_channel': (1, 2, pages_project.record_channel), 'channel': (1, 1, pages_project.channel),
-    'room': (1, 1, pages_project.room), 'repository': (1, 1, pages_project.repository),
+    'room': (1, 1, pages_project.room), 'repository': (1, 1, pages_gitnest.repository),
     'session': (1, 1, pages_project.session), 'people': (0, 0, pages_project.people),
 }
 STALE = ('Not saved: somebody saved this in between. It is shown as it is now; what you wrote is still in the form. '
@@ -71,7 +72,7 @@ def said(refusal: Refusal) -> str:
 
 # --- I/O ----------------------------------------------------------------------
 
-def view_of(state: State, request: Request, parts: List[str], **more: Any) -> View:
+def view_of(state: State, request: Request, parts: List[str]) -> View:
     """The person behind the request and what the frame shows. Raises owner_required."""
     with state.db.read() as tx:
         session = owner.page_session(tx, request, state.now_us())
@@ -82,7 +83,7 @@ def view_of(state: State, request: Request, parts: List[str], **more: Any) -> Vi
         name = workspaces.person_name(tx, session.person)
     workspace, workspace_name, role = mine[0]
     return View(state, session, name, workspace, workspace_name, role >= workspaces.EDITOR, waiting, state.now_us(),
-                parts, dict(parse_qsl(request.query, errors='replace')), **more)
+                parts, dict(parse_qsl(request.query, errors='replace')))
 
 
 def show(state: State, request: Request) -> Response:

@@ -1,10 +1,10 @@
-"""pages_project.py - records, channels, Rooms, repositories and people: to read and to edit as the person one is.
+"""pages_project.py - records, channels, Rooms, sessions and people: to read and to edit as the person one is.
 
 Article 6, step 4 and "Dov'è il confine": what a project opens besides Notes and knowledge bases, who may be invited
 where, and the colleague of article 5, whom anybody can play from the People page.
 
-Not here: projects, articles (pages_content.py), Notes (pages_notes.py), the clicks (owner_records.py, owner_channels.py
-and their sisters).
+Not here: projects, articles (pages_content.py), Notes (pages_notes.py), repositories (pages_gitnest.py), the clicks
+(owner_records.py, owner_channels.py and their sisters).
 """
 import html
 from typing import Any, Dict, List, Tuple
@@ -28,8 +28,6 @@ ROLE_NAMES = {value: name for name, value in workspaces.ROLES.items()}
 HISTORY_SHOWN = 20
 RUN_STATES = {'succeeded': 'good', 'failed': 'bad', 'cancelled': ''}
 NO_APP = 'None. An assistant can only propose one; you decide under Needs your approval.'
-GITNEST = ('Assistants never write here: they propose, and you decide under Needs your approval. Off refuses proposals '
-           'and approvals; reading goes on.')
 PLAY = 'To play a colleague, add one and open a link for them: their pages open beside yours, in this browser too.'
 
 # --- rules --------------------------------------------------------------------
@@ -122,18 +120,6 @@ def room(view: View) -> Tuple[str, str]:
     apps = [f'{text(one["app_name"])} <span class="soft">installed {when(one["installed_at"], view.now_us)}</span>'
             for one in found['apps']]
     return name, card('Apps', listed(apps, NO_APP)) + whereabouts(view, ref)
-
-
-def repository(view: View) -> Tuple[str, str]:
-    ref = Ref('repository', view.parts[1])
-    with view.state.db.read() as tx:
-        name = item_name(tx, view, ref)
-        on = tx.execute('SELECT gitnest_on FROM repositories WHERE repository = ?', (ref.id,)).fetchone()
-    is_on = bool(on and on[0])
-    state = tag('GitNest is on', 'good') if is_on else tag('GitNest is off', 'bad')
-    switch = form(view, 'set_gitnest', '', 'Switch GitNest off' if is_on else 'Switch GitNest on', repository_id=ref.id,
-                  on='' if is_on else 'on')
-    return name, card('Changes', f'<p>{state}</p>', soft(GITNEST), switch) + whereabouts(view, ref)
 
 
 def session(view: View) -> Tuple[str, str]:

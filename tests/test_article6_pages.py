@@ -453,6 +453,44 @@ class Approval(Case):
                                           {'proposal_id': proposal, 'decision': 'approve'})[0], 401)
 
 
+class GitNest(Case):
+    """Article 4: the owner's policy and the results of checks, and a publication that they hold up."""
+    REPOSITORY = True
+
+    def decide(self, proposal, **fields):
+        page = self.owner.page('approval', proposal)
+        reply = self.owner.send(page, 'decide', 0, **fields)
+        return self.owner.get(reply['location']).text if reply.status == 303 else reply.text
+
+    def test_policy_checks_and_the_second_look_are_forms(self):
+        _, token = self.active()
+        at = ('repository', 'site')
+        self.decide(self.propose(token))
+        self.owner.send(self.owner.page(*at), 'set_policy', required_checks='unit tests\n', look_twice='docs/\n',
+                        look_twice_over='')
+        made = self.tool(token, 'propose_gitnest_change_set', repository_id='site', title='Docs', target_branch='main',
+                         imports=[{'message': 'Docs', 'files': [{'path': 'docs/a.md', 'content': 'a\n'}]}],
+                         idempotency_key='gitnest-set-1')
+        self.assertIn('A change set', self.owner.page('approval').text)
+        self.assertIn('Approved and carried out.', self.decide(made['proposal_id']))
+        sets = self.tool(token, 'list_gitnest_work', repository_id='site')['change_sets']
+        one = {'repository_id': 'site', 'change_set_id': sets[0]['change_set_id'], 'expected_change_set_version': 1}
+        made = self.tool(token, 'propose_gitnest_server_composition', idempotency_key='gitnest-set-2', **one)
+        shown = self.owner.page('approval', made['proposal_id']).text
+        self.assertIn('expected version 1', shown)
+        self.decide(made['proposal_id'], second_look='yes')
+        page = self.owner.page(*at)
+        self.assertIn('unit tests', page.text)
+        oid = self.owner.forms(page, 'record_check')[0][1]['composition_oid']
+        publish = {**one, 'expected_composition_oid': oid, 'idempotency_key': 'gitnest-set-3'}
+        made = self.tool(token, 'propose_gitnest_native_publication', **publish)
+        self.assertIn('Required and not passed', self.owner.page('approval', made['proposal_id']).text)
+        self.owner.send(page, 'record_check', 0)
+        card = self.owner.page('approval', made['proposal_id'])
+        self.assertIn('I have looked twice at what is marked above', card.text)
+        self.assertIn('Approved and carried out.', self.decide(made['proposal_id'], second_look='yes'))
+
+
 class Colleague(Case):
     """Anybody can play the colleague of article 5."""
 

@@ -1,0 +1,80 @@
+"""pages_gitnest.py - a repository on the owner's screen: its switch and policy, change sets, and the results of checks.
+
+Article 4, "Perché non dare all'agente un token di push?": what needs a second look and which checks must have passed
+is the owner's policy, read again at every approval. Nothing that an agent wrote is executed here: somebody ran the
+check elsewhere, and the owner's side records how it ended, for one composed commit.
+
+Not here: proposals and their cards (pages_approval.py), the clicks (owner_gitnest.py, owner_gitnest_work.py).
+"""
+import html
+from typing import Tuple
+
+import gitnest
+import pages
+from pages import View, area, between, card, details, field, form, inline, listed, soft, tag, text, when
+from pages_content import item_name, whereabouts
+from versioned import Ref, Tx
+
+# --- data ---------------------------------------------------------------------
+
+GITNEST = ('Assistants never write here: they propose, and you decide under Needs your approval. Off refuses proposals '
+           'and approvals; reading goes on.')
+POLICY = ('Read again at every approval of a publication: required checks must have passed for the very commit, and '
+          'marked paths ask you to look twice.')
+NO_SET = 'None yet. An assistant proposes work and change sets; each waits under Needs your approval first.'
+CHECKS = {'passed': 'good', 'failed': 'bad', 'queued': 'note'}
+SHORT = 10                                # characters of a commit's id that a person compares
+
+# --- rules --------------------------------------------------------------------
+
+def repository(view: View) -> Tuple[str, str]:
+    ref = Ref('repository', view.parts[1])
+    with view.state.db.read() as tx:
+        name = item_name(tx, view, ref)
+        is_on = tx.execute('SELECT gitnest_on FROM repositories WHERE repository = ?', (ref.id,)).fetchone() == (1,)
+        policy, work = gitnest.policy(tx, ref.id), gitnest.list_work(tx, ref.id)
+        sets = [change_set(tx, view, one['change_set_id']) for one in work['change_sets']]
+        results = gitnest.saved_results(tx, ref.id, None)['results']
+    switch = form(view, 'set_gitnest', '', 'Switch GitNest off' if is_on else 'Switch GitNest on', repository_id=ref.id,
+                  on='' if is_on else 'on')
+    state = tag('GitNest is on', 'good') if is_on else tag('GitNest is off', 'bad')
+    rows = [[when(one['at'], view.now_us), text(one['kind']), text(one['summary'])] for one in results[:pages.A_PAGE]]
+    saved = pages.table(('When', 'What', 'Result'), rows, 'Saved results') if rows else soft('None yet.')
+    return name, (card('Changes', f'<p>{state}</p>', soft(GITNEST), switch) +
+                  card('Work', listed([text(one['title']) for one in work['work']], 'None yet.')) +
+                  card('Change sets', listed(sets, NO_SET)) + card('Saved results', saved) +
+                  card('Policy', soft(POLICY), details('Change the policy', policy_form(view, ref.id, policy))) +
+                  whereabouts(view, ref))
+
+
+def change_set(tx: Tx, view: View, one: str) -> str:
+    """Its version and commit as a publication would pin them, and the checks of that commit."""
+    found = gitnest.find(tx, one)
+    head = between(f'<h3>{text(found.title)}</h3>', tag(f'version {found.version}'))
+    if found.composition_oid is None:
+        return head + soft('Not composed yet.')
+    checks = [between(f'{text(each["name"])} {tag(each["status"], CHECKS[each["status"]])}',
+                      verdicts(view, found, each['name']))
+              for each in gitnest.checks_of(tx, one, found.composition_oid)]
+    commit = f'<p class="soft">Composed commit <code>{html.escape(found.composition_oid[:SHORT])}</code> for ' \
+             f'{text(found.target_branch)}</p>'
+    return head + commit + listed(checks, 'No check is required.')
+
+
+def verdicts(view: View, found: gitnest.ChangeSet, name: str) -> str:
+    """How a check ended elsewhere, recorded for this commit."""
+    ours = {'change_set_id': found.change_set, 'composition_oid': found.composition_oid, 'check': name}
+    return ('<div class="row">' + form(view, 'record_check', '', 'It passed', status='passed', **ours) +
+            form(view, 'record_check', '', 'It failed', status='failed', **ours) + '</div>')
+
+
+def policy_form(view: View, repository_id: str, policy: gitnest.Policy) -> str:
+    over = '' if policy.look_twice_over == gitnest.UNLIMITED else str(policy.look_twice_over)
+    return form(view, 'set_policy', area('Required checks, one a line', 'required_checks',
+                                         '\n'.join(policy.required_checks), 3) +
+                area('Paths to look at twice, one a line; a folder ends in a slash', 'look_twice',
+                     '\n'.join(policy.look_twice), 3) +
+                field('Look twice over so many bytes; empty for never', 'look_twice_over', over, 'number', '') +
+                inline(field('Provider, as it is shown', 'provider', policy.provider, more='') +
+                       field('Its address; never shown again', 'provider_url', '', more='')),
+                'Save policy', repository_id=repository_id)
