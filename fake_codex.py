@@ -32,6 +32,7 @@ USAGE = {'input_tokens': 100, 'cached_input_tokens': 40, 'cache_write_input_toke
 TAKES_VALUE = {'-c', '--config', '-s', '--sandbox', '-o', '--output-last-message', '-C', '--cd', '-m', '--model'}
 BARE = {'--json', '--experimental-json', '--skip-git-repo-check', '--ignore-user-config', '--ignore-rules',
         '--dangerously-bypass-approvals-and-sandbox'}
+BARE_ENVIRONMENT = {'PATH': os.environ.get('PATH', os.defpath)}
 HELP = """Run Codex non-interactively
 
 Usage: codex exec [OPTIONS] [PROMPT]
@@ -178,7 +179,7 @@ def escape(seconds: int) -> None:
         os.waitpid(between, 0)
         return
     os.setsid()
-    tool('sleep', str(seconds), env={'PATH': os.environ.get('PATH', os.defpath)})
+    tool('sleep', str(seconds), env=BARE_ENVIRONMENT)
     os._exit(0)
 
 
@@ -250,14 +251,18 @@ def silent() -> NoReturn:
     leave(0)
 
 
-def hang(own_session: bool = False) -> NoReturn:
+def hang(own_session: bool = False, env: Optional[Dict[str, str]] = None) -> NoReturn:
     emit(THREAD, TURN)
-    os.waitpid(tool('sleep', str(HANG_S), own_session=own_session), 0)
+    os.waitpid(tool('sleep', str(HANG_S), own_session=own_session, env=env), 0)
     leave(0)
 
 
 def hang_session() -> NoReturn:
     hang(own_session=True)
+
+
+def hang_bare() -> NoReturn:
+    hang(own_session=True, env=BARE_ENVIRONMENT)
 
 
 def hang_deaf() -> NoReturn:
@@ -400,8 +405,8 @@ def replay() -> NoReturn:
 
 
 MODES: Dict[str, Callable[[], NoReturn]] = {mode.__name__: mode for mode in (
-    ok, quick, crash, auth, killed, completed_exit_1, failed_exit_0, silent, hang, hang_session, hang_deaf, hang_brood,
-    leave_brood, trace, trace_line, line_100k, line_10m, invalid_utf8, not_json, unknown, reconnect, separators,
+    ok, quick, crash, auth, killed, completed_exit_1, failed_exit_0, silent, hang, hang_session, hang_bare, hang_deaf,
+    hang_brood, leave_brood, trace, trace_line, line_100k, line_10m, invalid_utf8, not_json, unknown, reconnect, separators,
     no_newline, linger, multi_linger, holder, unread, multi, replay)}
 
 

@@ -166,6 +166,10 @@ class Kills(Scratch):
             os.kill(pid, signal.SIGKILL)
         self.assertLessEqual(len(left), 1)
 
+    @unittest.skipUnless(wrap_kill.LINUX, 'elsewhere only the process group is ended, and said so')
+    def test_a_tool_without_environment_in_a_session_of_its_own_is_found_by_its_descent(self):
+        self.assertEqual(self.hang('hang_bare')[1], [])
+
     def test_an_unrelated_child_stays_alive(self):
         mine = subprocess.Popen(['sleep', '300'], start_new_session=True)
         self.addCleanup(mine.wait)
