@@ -67,11 +67,9 @@ class Call(NamedTuple):
 
 def parse(argv: Sequence[str]) -> Call:
     """Read `exec [FLAGS] PROMPT` as strictly as the real one, which fails on a flag that it does not know."""
-    words = list(argv)
-    if words[:1] != ['exec']:
+    words, prompt, flags, values = list(argv[1:]), None, set(), {}
+    if list(argv[:1]) != ['exec']:
         usage_error('expected `exec`')
-    prompt, flags, values = None, set(), {}
-    words = words[1:]
     while words:
         word = words.pop(0)
         if word in TAKES_VALUE:
@@ -406,8 +404,8 @@ def replay() -> NoReturn:
 
 MODES: Dict[str, Callable[[], NoReturn]] = {mode.__name__: mode for mode in (
     ok, quick, crash, auth, killed, completed_exit_1, failed_exit_0, silent, hang, hang_session, hang_bare, hang_deaf,
-    hang_brood, leave_brood, trace, trace_line, line_100k, line_10m, invalid_utf8, not_json, unknown, reconnect, separators,
-    no_newline, linger, multi_linger, holder, unread, multi, replay)}
+    hang_brood, leave_brood, trace, trace_line, line_100k, line_10m, invalid_utf8, not_json, unknown, reconnect,
+    separators, no_newline, linger, multi_linger, holder, unread, multi, replay)}
 
 
 # --- main ---------------------------------------------------------------------
@@ -434,10 +432,8 @@ def main(argv: Sequence[str]) -> int:
 
 def read_prompt() -> str:
     """From standard input where the argument says so. Beside an argument an open pipe is read too: so does Codex."""
-    if _call.prompt != '-':
-        sys.stdin.buffer.read()
-        return _call.prompt
-    return sys.stdin.buffer.read().decode('utf-8', 'replace')
+    said = sys.stdin.buffer.read()
+    return said.decode('utf-8', 'replace') if _call.prompt == '-' else _call.prompt
 
 
 def note_call(argv: Sequence[str], prompt: str) -> None:
