@@ -290,6 +290,8 @@ class Success(unittest.TestCase):
 
     def test_no_text_is_a_failure_with_the_tail_of_stderr_as_the_hint(self):
         self.assertEqual(judged(DONE, stderr='x' * 500 + 'panicked').error, f'returned no output ({"x" * 192}panicked)')
+        traced = 'Error: the input is too long\n\nStack backtrace:\n' + '   0: <unknown>\n' * 40
+        self.assertEqual(judged(stderr=traced).error, 'returned no output (Error: the input is too long)')
         self.assertEqual(judged(status=101).error, 'returned no output (exit status 101, nothing on stderr)')
 
     def test_the_deadline_is_the_error_and_the_last_words_belong_to_it(self):
