@@ -33,16 +33,37 @@ def environment(git_dir: str) -> Dict[str, str]:
 def run(git_dir: str, arguments: Sequence[str], text: str = '', environ: Optional[Dict[str, str]] = None,
         fds: Sequence[int] = (), umask: int = -1, deadline_s: Optional[float] = None) -> Tuple[int, str, str]:
     """Run git to its end: (exit status, output, errors). At the deadline it is killed, and timed_out raised."""
-    deadline_s = GIT_DEADLINE_S if deadline_s is None else deadline_s
+    return finish(start(git_dir, arguments, environ, fds, umask), text, deadline_s)
+
+
+def start(git_dir: str, arguments: Sequence[str], environ: Optional[Dict[str, str]] = None, fds: Sequence[int] = (),
+          umask: int = -1) -> subprocess.Popen:
+    """A git that waits for its input. Whoever starts one must `finish` it or `give_up` on it."""
     try:
-        done = subprocess.run(['git', *arguments], input=text.encode('utf-8'), stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=deadline_s, pass_fds=fds, umask=umask,
-                              env={**environment(git_dir), **(environ or {})})
-    except subprocess.TimeoutExpired as error:
-        raise GitError('timed_out', f'git did not end within {deadline_s:.1f} s') from error
+        return subprocess.Popen(['git', *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, env={**environment(git_dir), **(environ or {})}, pass_fds=fds,
+                                umask=umask)
     except OSError as error:
         raise GitError('git_failed', f'git cannot be started: {error}') from error
-    return done.returncode, done.stdout.decode('utf-8', 'replace'), done.stderr.decode('utf-8', 'replace').strip()
+
+
+def finish(child: subprocess.Popen, text: str = '', deadline_s: Optional[float] = None) -> Tuple[int, str, str]:
+    deadline_s = GIT_DEADLINE_S if deadline_s is None else deadline_s
+    try:
+        output, errors = child.communicate(text.encode('utf-8'), deadline_s)
+    except BaseException as error:                            # at the deadline, and at Ctrl-C
+        give_up(child)
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise GitError('timed_out', f'git did not end within {deadline_s:.1f} s') from error
+        raise
+    return child.returncode, output.decode('utf-8', 'replace'), errors.decode('utf-8', 'replace').strip()
+
+
+def give_up(child: subprocess.Popen) -> None:
+    child.kill()
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        pipe.close()
+    child.wait()
 
 
 class CatFile:

@@ -20,7 +20,8 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from contextlib import contextmanager
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import git_lock
 import git_process
@@ -49,7 +50,7 @@ class Repository:
     def __init__(self, path: str, hooks: bool = False):
         self.path, self.hooks, self.processes = os.path.abspath(path), hooks, 0
         self._ours, self._packs = os.path.join(self.path, git_lock.FOLDER), os.path.join(self.path, 'objects', 'pack')
-        self._moves, self._gc, self._umask = 0, None, -1
+        self._updater, self._moves, self._gc, self._umask = None, 0, None, -1
         try:
             bare, self.hash_name = self.git('rev-parse', '--is-bare-repository', '--show-object-format').split()
         except GitError as error:
@@ -77,17 +78,23 @@ class Repository:
         write_file(os.path.join(self._ours, 'HEAD'), b'ref: refs/heads/.none\n')
         write_file(os.path.join(self._ours, 'commondir'), b'..\n')
 
-    def git(self, *arguments: str, text: str = '', allow: Sequence[int] = (0,), fd: Optional[int] = None,
-            git_dir: Optional[str] = None, environ: Optional[Dict[str, str]] = None,
-            deadline_s: Optional[float] = None) -> str:
-        """Run git to its end, with `fd` passed on; return what it printed. Raises git_failed."""
+    def git(self, *arguments: str, text: str = '', allow: Sequence[int] = (0,),
+            environ: Optional[Dict[str, str]] = None, deadline_s: Optional[float] = None) -> str:
+        """Run git to its end and return what it printed. Raises git_failed."""
+        return self._finish(self._start(arguments, environ=environ), arguments[0], text, allow, deadline_s)
+
+    def _start(self, arguments: Sequence[str], git_dir: Optional[str] = None, environ: Optional[Dict[str, str]] = None,
+               fds: Sequence[int] = ()) -> subprocess.Popen:
         self.processes += 1
         hooks = [] if self.hooks else ['-c', f'core.hooksPath={os.devnull}']
-        status, output, errors = git_process.run(
-            git_dir or self.path, [*hooks, '-c', 'core.fsync=reference', *arguments], text, environ,
-            fds=() if fd is None else (fd,), umask=self._umask, deadline_s=deadline_s)
+        return git_process.start(git_dir or self.path, [*hooks, '-c', 'core.fsync=reference', *arguments], environ, fds,
+                                 self._umask)
+
+    def _finish(self, child: subprocess.Popen, name: str, text: str = '', allow: Sequence[int] = (0,),
+                deadline_s: Optional[float] = None) -> str:
+        status, output, errors = git_process.finish(child, text, deadline_s)
         if status not in allow:
-            raise GitError('git_failed', f'git {arguments[0]}: {errors or output}', status=status)
+            raise GitError('git_failed', f'git {name}: {errors or output}', status=status)
         return output
 
     # Reading: any thread, at any time.
@@ -201,9 +208,16 @@ class Repository:
 
     # Writing: one decision at a time, in all processes.
 
-    def lock(self) -> ContextManager[None]:
+    @contextmanager
+    def lock(self) -> Iterator[None]:
         """Held for one decision; `write`, `move`, `add_marker` and `settle` want it."""
-        return self._decision.hold()
+        with self._decision.hold():
+            try:
+                yield
+            finally:
+                if self._updater is not None:                 # it was started, and then there was nothing to move
+                    git_process.give_up(self._updater)
+                    self._updater = None
 
     def write(self, build: Build, intent: Intent, branch: str, marker: str) -> None:
         """Make the commit's objects durable, and safe from gc until `settle`. (The article's way: git_plumbing.py.)"""
@@ -217,6 +231,7 @@ class Repository:
         path = os.path.join(self._packs, name)
         try:
             self._decision.note(note._replace(pack=name))
+            self._updater = self._start_updater()              # it starts while we write
             write_file(path + '.keep', git_lock.KEEP)              # before the pack: gc takes none that has one
             written = os.path.join(self._ours, name)           # gc deletes what is called tmp_* beside the packs
             for data, suffix in ((pack, '.pack'), (index, '.idx')):
@@ -247,8 +262,9 @@ class Repository:
         text = '\n'.join(['start', *commands, 'prepare', 'commit', ''])
         give_up, pause = time.monotonic() + RETRY_S, 0.005
         while True:
+            updater, self._updater = self._updater or self._start_updater(), None
             try:
-                self.git('update-ref', '--stdin', text=text, fd=self._decision.fd, git_dir=self._ours)
+                self._finish(updater, 'update-ref', text)
                 return
             except GitError as error:
                 if not still_possible():
@@ -260,6 +276,10 @@ class Repository:
             self._decision.remove_abandoned()
             time.sleep(pause)
             pause = min(2 * pause, 0.2)
+
+    def _start_updater(self) -> subprocess.Popen:
+        """The one process of an approval, waiting for its commands. When we die its input ends, and it does nothing."""
+        return self._start(['update-ref', '--stdin'], self._ours, fds=(self._decision.fd,))
 
     def settle(self) -> None:
         """The decision is over, whatever became of it."""

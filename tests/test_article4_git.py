@@ -355,13 +355,13 @@ class Locks(Ground):
 
     def test_update_ref_inherits_the_lock_and_no_other_child_does(self):
         seen = {}
-        saved = git_process.run
-        self.addCleanup(setattr, git_process, 'run', saved)
+        saved = git_process.start
+        self.addCleanup(setattr, git_process, 'start', saved)
 
-        def watched(git_dir, arguments, *rest, **named):
-            seen.setdefault(next(word for word in arguments if not word.startswith(('-', 'core.'))), named['fds'])
-            return saved(git_dir, arguments, *rest, **named)
-        git_process.run = watched
+        def watched(git_dir, arguments, environ, fds, umask):
+            seen.setdefault(next(word for word in arguments if not word.startswith(('-', 'core.'))), fds)
+            return saved(git_dir, arguments, environ, fds, umask)
+        git_process.start = watched
         new = self.commit(self.base, [('a', 'b')], 'p1')
         self.repo.count(new)
         self.assertEqual(len(seen['update-ref']), 1)
