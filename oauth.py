@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 import access
 import owner
 import workspace as workspaces
+from mcp import ENDPOINT
 from versioned import Refusal, Tx, is_text
 
 # --- data ---------------------------------------------------------------------
@@ -56,7 +57,6 @@ CREATE TABLE IF NOT EXISTS oauth_codes (
 ) WITHOUT ROWID;
 """
 
-ENDPOINT = '/api/v1/external-mcp'
 ISSUED_UNDER = '/api/v1/external-oauth/'
 CODE_TTL_S, FORM_TTL_S = 60, 600
 SECRET_BYTES = 32                         # 256 random bits a code or token

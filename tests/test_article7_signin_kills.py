@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 from tests.signin_world import TOP
@@ -18,6 +19,7 @@ from tests.signin_world import TOP
 import host
 import host_signin
 import oauth
+import oauth_tokens
 from host_signin import SignInError
 
 CLIENTS, REFRESHES = 3, 2
@@ -102,6 +104,7 @@ class Kills(unittest.TestCase):
         self.assertTrue(enough.wait(120), 'the clients stopped before the kill')
         threading.Event().wait(rng.random() * 0.01)          # anywhere within the next answers, not right after one
         self.kill()
+        self.killed_at = time.monotonic()
         for thread in threads:
             thread.join()
         self.assertEqual(failures, [])
@@ -109,10 +112,11 @@ class Kills(unittest.TestCase):
         return sessions
 
     def check(self, sessions):
-        """The sessions whose last answer had arrived go on; one whose refresh was under way goes on or signs in."""
+        """Every session goes on. The one whose refresh was under way does within the grace, and may be lost after it."""
         for session in sessions:
-            if not session.host.access_token:
-                continue                                     # it was in its first sign-in
+            late = time.monotonic() - self.killed_at > oauth_tokens.GRACE_S - 1      # a busy machine starts slowly
+            if not session.host.access_token or (late and session.under_way == 'refresh'):
+                continue                                     # it was in its first sign-in, or in flight for too long
             self.assertIsNone(session.host.call_once('list_granted_resources', {}).refused)
             self.assertTrue(session.host.refresh(session.host.access_token), 'a session was lost')
             self.assertIsNone(session.host.call_once('list_granted_resources', {}).refused)

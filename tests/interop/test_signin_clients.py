@@ -12,6 +12,7 @@ import time
 import unittest
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from tests import pages_world
 from tests.interop import judges
 from tests.interop.scripted_model import ScriptedModel
 from tests.signin_world import TOP, Browser, World
@@ -168,30 +169,67 @@ class Programs(unittest.TestCase):
 
     def claude_environment(self, url='http://127.0.0.1:1'):
         return {'PATH': os.environ['PATH'], 'HOME': self.world.folder, 'ANTHROPIC_BASE_URL': url, 'ANTHROPIC_API_KEY': 'x',
-                'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC': '1', 'DISABLE_AUTOUPDATER': '1'}
+                'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC': '1', 'DISABLE_AUTOUPDATER': '1', 'MCP_TIMEOUT': '60000'}
 
-    def test_claude_code_is_added_signs_in_is_connected_and_calls(self):
+    def logged_in(self, visit):
+        """claude mcp add, list, login: as a person types them."""
         added = self.claude('mcp', 'add', '--transport', 'http', 'osfoundry', self.world.running.url)
         self.assertEqual(added.returncode, 0, added.stderr)
         self.assertRegex(self.claude('mcp', 'list').stdout, r'osfoundry: .*Connected')      # initialize and the catalogue are public
         terminal = self.terminal([judges.claude_code(), 'mcp', 'login', 'osfoundry', '--no-browser'],
                                  **self.claude_environment())
         link = terminal.until(r'http://127\.0\.0\.1:\d+/api/v1/external-oauth/authorize\?[!-~]+(?=[^!-~])').group(0)
-        terminal.type(self.person.visit(link))
+        terminal.type(visit(link))
         terminal.process.wait(PATIENCE_S)
         self.assertRegex(self.claude('mcp', 'list').stdout, r'osfoundry: .*Connected')
-        model = ScriptedModel([('tool', 'mcp__osfoundry__list_granted_resources', {}),
-                               ('tool', 'mcp__osfoundry__edit_note_tab', self.edit), 'Saved.'])
+
+    def asked(self, *calls):
+        """One `claude -p`, whose model is scripted to make these calls; what the tools answered."""
+        model = ScriptedModel([*(('tool', f'mcp__osfoundry__{name}', arguments) for name, arguments in calls), 'Done.'])
         self.addCleanup(model.close)
-        tools = 'mcp__osfoundry__list_granted_resources,mcp__osfoundry__edit_note_tab'
-        said = subprocess.run([judges.claude_code(), '-p', 'Edit the brief', '--allowedTools', tools], cwd=self.world.folder,
+        tools = ','.join(f'mcp__osfoundry__{name}' for name, _ in calls)
+        said = subprocess.run([judges.claude_code(), '-p', 'Do it', '--allowedTools', tools], cwd=self.world.folder,
                               capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S,
                               env=self.claude_environment(model.url))
         self.assertEqual(said.returncode, 0, said.stderr)
-        granted, saved = (json.loads(one) for one in model.tool_results())
+        self.assertEqual([one for one in model.tool_results() if not one.startswith('{')], [])
+        return [json.loads(one) for one in model.tool_results()]
+
+    def test_claude_code_is_added_signs_in_is_connected_and_calls(self):
+        self.logged_in(self.person.visit)
+        granted, saved = self.asked(('list_granted_resources', {}), ('edit_note_tab', self.edit))
         self.assertEqual(granted['projects'][0]['name'], 'Launch Q3')
         self.assertIn('version', saved)
         self.assertEqual(self.world.click('read_tab', note_id='n1', tab_id=self.edit['tab_id'])['text'], 'second')
+
+    def test_a_newcomer_with_claude_code_gets_to_an_approved_proposal_and_a_refused_stale_edit(self):
+        """The clicks of the README: `server.py --demo`, the pages' forms, the real Claude Code."""
+        self.world = World(demo=True)
+        self.addCleanup(self.world.close)
+        owner = pages_world.Person(self.world)
+        pending = owner.send(owner.page(), 'add_assistant', display_name='Claude Code')['location'].rsplit('/', 1)[1]
+
+        def visit(link):
+            with owner.door([], pending) as (_, through):
+                return through(link)
+        self.logged_in(visit)
+        owner.send(owner.page('connection', pending), 'add_to_project')
+        files = [{'path': 'README.md', 'content': 'Refunds within 30 days.\n'}]
+        [proposed] = self.asked(('propose_file_import', {
+            'repository_id': 'site', 'branch': 'main', 'message': 'State the refund window', 'files': files,
+            'idempotency_key': 'newcomer-1'}))
+        owner.send(owner.page('approval', proposed['proposal_id']), 'decide', 0)
+        self.assertIn('Approved and carried out.', owner.page('approval', proposed['proposal_id']).text)
+        page = owner.page('note', 'q3-launch')
+        tab = owner.forms(page, 'save_note')[0][1]['tab_id']
+        [read] = self.asked(('read_note_tab', {'note_id': 'q3-launch', 'tab_id': tab}))
+        owner.send(page, 'save_note', text='press kit, says the owner')
+        [refused] = self.asked(('edit_note_tab', {
+            'note_id': 'q3-launch', 'tab_id': tab, 'operation': 'replace_text', 'text': 'an old picture',
+            'expected_version': read['version'], 'idempotency_key': 'newcomer-2'}))
+        self.assertEqual(refused['error'], 'stale_version')
+        self.assertIn('press kit, says the owner', owner.page('note', 'q3-launch').text)
+        self.assertIn('>stale_version<', owner.page('connection', pending).text)
 
 
 if __name__ == '__main__':
