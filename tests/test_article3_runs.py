@@ -131,6 +131,24 @@ class Replays(Scratch):
     EVERY = 7
 
 
+SUBREAPER = """
+import os, subprocess, sys
+import wrap, wrap_kill
+assert wrap_kill.adopt_orphans()
+def child(**more):
+    return subprocess.Popen(['sleep', '300'], **more)
+mine = [child(start_new_session=True)]
+def listen(event):
+    if event.text == 'Thinking: ready':
+        mine.append(child())
+        mine.append(child(start_new_session=True, env={**os.environ, wrap_kill.MARK: 'another'}))
+answer = wrap.run_events(sys.argv[1:], 120, options=wrap.Options(gentle_s=2.0, subreaper=True), on_event=listen)
+print(answer.status, [one.poll() for one in mine])
+for one in mine:
+    one.kill()
+"""
+
+
 class Kills(Scratch):
     """What ends a run ends all of it, and nothing else."""
     TIMES = 1
@@ -178,6 +196,22 @@ class Kills(Scratch):
         for pid in codex_cases.living(self.pids):
             os.kill(pid, signal.SIGKILL)
         self.assertIsNone(mine.poll())
+
+    @unittest.skipUnless(wrap_kill.LINUX, 'a subreaper is a thing of Linux')
+    def test_a_subreaper_ends_no_child_of_its_own(self):
+        """In a process of its own, since it is one for good: children from before, of our session, of another run."""
+        done = subprocess.run([sys.executable, '-c', SUBREAPER, *ARGV], env=self.env('leave_brood'), cwd=TOP, text=True,
+                              capture_output=True)
+        self.assertEqual(done.stdout, 'answered [None, None, None]\n', done.stderr)
+        self.assertEqual(codex_cases.living(self.pids), [])
+
+    @unittest.skipUnless(wrap_kill.LINUX, 'elsewhere only a timeout ends the group')
+    def test_after_a_normal_end_what_is_left_in_the_group_is_found_without_a_mark(self):
+        script = 'env -i sleep 300 & echo $! > "$FAKE_CODEX_PIDS"'
+        wrap.run_events(['/bin/sh', '-c', script], LONG_S, self.env('ok'))
+        with open(self.pids) as file:
+            self.assertTrue(file.read().strip())
+        self.assertEqual(codex_cases.living(self.pids), [])
 
     def test_killpg_takes_the_tool_along_and_kill_does_not(self):
         """The article's two rows."""
