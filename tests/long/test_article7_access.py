@@ -9,11 +9,11 @@ from tests import test_article7_access_seam as seam
 
 
 class InOneProcess(seam.InOneProcess):
-    TRIALS = 60                           # of each of the five clicks: 300
+    TRIALS = 30                           # of each of the five clicks: 150
 
 
 class AcrossTwoProcesses(seam.AcrossTwoProcesses):
-    TRIALS = 20                           # of each: 100
+    TRIALS = 10                           # of each: 50
 
 
 if __name__ == '__main__':
