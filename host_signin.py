@@ -35,6 +35,7 @@ PERSON_TIMEOUT_S = 600            # the authorize leg waits for a person
 REPLY_LIMIT_BYTES = 16 * 2 ** 20
 CLIENT_NAME = 'osFoundry reference host'
 CALLBACK = 'http://127.0.0.1/callback'      # the port is the listener's; a server must not compare it
+RESOURCE_SUFFIX = '/.well-known/oauth-protected-resource'
 LOOPBACK = ('127.0.0.1', '::1', 'localhost')
 # The parameter by parameter form of RFC 9110: scheme names have no '=', everything else is theirs.
 CHALLENGE_WORD = re.compile(r'([A-Za-z0-9._~+/-]+)(?:\s*=\s*("(?:[^"\\]|\\.)*"|[^\s,"]+))?')
@@ -118,7 +119,7 @@ def resource_metadata_urls(url: str, header: Dict[str, str]) -> List[str]:
     The suffix at the end of the path is the article's 'first mistake', and not tried."""
     if header.get('resource_metadata'):
         return [header['resource_metadata']]
-    root = origin(url) + '/.well-known/oauth-protected-resource'
+    root = origin(url) + RESOURCE_SUFFIX
     path = urlsplit(url).path.rstrip('/')
     return [root + path, root] if path else [root]
 
@@ -130,10 +131,14 @@ def server_metadata_urls(issuer: str) -> List[str]:
     return urls + [f'{root}{path}/.well-known/openid-configuration'] if path else urls
 
 
-def check_resource(metadata: Dict[str, Any], url: str) -> None:
-    """A document about another resource would have our token minted for it (RFC 9728, 3.3)."""
-    named = metadata.get('resource')
-    if not isinstance(named, str) or canonical(named) not in (canonical(url), origin(canonical(url))):
+def check_resource(metadata: Dict[str, Any], url: str, found_at: str) -> None:
+    """A document about another resource would have our token minted for it (RFC 9728, 3.3).
+
+    Only the document at the root may speak for the whole origin: that is the resource whose place the root is."""
+    named, good = metadata.get('resource'), [canonical(url)]
+    if found_at == origin(url) + RESOURCE_SUFFIX:
+        good.append(canonical(origin(url)))
+    if not isinstance(named, str) or canonical(named) not in good:
         raise SignInError('resource', f'the metadata is for {named!r}, not for {url}')
 
 
@@ -295,27 +300,28 @@ def json_object(reply: Reply, url: str) -> Dict[str, Any]:
 
 def discover(url: str, header: Dict[str, str], trips: List[Trip]) -> Places:
     """From the address and the 401's header to where one signs in: two round trips when the header tells."""
-    metadata = first_found(resource_metadata_urls(url, header), trips)
+    found_at, metadata = first_found(resource_metadata_urls(url, header), trips)
     if metadata is None:        # a server from before RFC 9728 (MCP 2025-03-26) is its own authorization server
         issuer = origin(url)
-        return Places(url, None, first_found(server_metadata_urls(issuer)[:1], trips) or default_server(issuer))
-    check_resource(metadata, url)
+        return Places(url, None, first_found(server_metadata_urls(issuer)[:1], trips)[1] or default_server(issuer))
+    check_resource(metadata, url, found_at)
     issuer = next(iter(metadata.get('authorization_servers') or []), None)
     if not isinstance(issuer, str) or not may_hold_secrets(issuer):
         raise SignInError('discovery', f'the resource names no usable authorization server: {issuer!r}')
-    server = first_found(server_metadata_urls(issuer), trips)
+    server = first_found(server_metadata_urls(issuer), trips)[1]
     if server is None:
         raise SignInError('discovery', f'{issuer} has no metadata')
     check_server(server, issuer)
     return Places(metadata['resource'], metadata.get('scopes_supported'), server)
 
 
-def first_found(urls: List[str], trips: List[Trip]) -> Optional[Dict[str, Any]]:
+def first_found(urls: List[str], trips: List[Trip]) -> Tuple[str, Optional[Dict[str, Any]]]:
+    """The first document that is there, and where it was."""
     for url in urls:
         found = fetch_json(url, trips)
         if found is not None:
-            return found
-    return None
+            return url, found
+    return '', None
 
 
 def default_server(issuer: str) -> Dict[str, Any]:

@@ -87,9 +87,19 @@ class Discovery(Case):
             self.host().call('x', {})
 
     def test_a_resource_that_is_not_the_address_called_is_refused(self):
-        for other in ('https://evil.example/mcp', self.foreign.base + '/other', None, 7, self.foreign.url + '/'):
+        for other in ('https://evil.example/mcp', self.foreign.base + '/other', None, 7, self.foreign.url + '/',
+                      self.foreign.base):
             self.foreign.resource['resource'] = other
             self.refused('resource')
+
+    def test_only_the_document_at_the_root_may_speak_for_the_whole_origin(self):
+        self.foreign.challenge, self.foreign.paths[SUFFIX] = '', self.foreign.resource
+        self.foreign.resource['resource'] = self.foreign.base
+        self.host().call('x', {})
+        self.assertEqual(self.asked()['resource'], self.foreign.base)
+        self.foreign.paths[SUFFIX + '/mcp'] = self.foreign.paths.pop(SUFFIX)
+        self.foreign.seen.clear()
+        self.refused('resource')
 
     def test_the_authorization_servers_metadata_is_looked_for_in_three_places(self):
         issuer = self.foreign.base + '/tenant'
