@@ -8,7 +8,7 @@ Not here: what a row is and how a rule is taken out (ablate.py).
 """
 import sys
 import tempfile
-from typing import List, Optional
+from typing import List
 
 import channel_render
 import resident_pool

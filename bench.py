@@ -44,6 +44,7 @@ COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
 }
 IN_A_MINUTE: Dict[str, Sequence[str]] = {                # command -> its arguments in the run without arguments
     'access': [],
+    'kb': ['--rounds', '1'],
     'notes': [],
     'power': ['--copies', '50'],
     'proposals': ['--n', '10'],

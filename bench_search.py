@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from typing import Callable, Dict, List, Sequence
+from typing import Callable, Dict, Sequence
 
 import kb_store
 import published

@@ -28,7 +28,7 @@ import stat
 import sys
 import time
 import uuid
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import kb_store
 import versioned
