@@ -168,6 +168,11 @@ class Repository:
         listed = self.git('ls-tree', '-r', '-z', '--name-only', '--full-tree', commit).split('\0')
         return listed[:-1][:most]
 
+    def changed(self, commit: str) -> List[str]:
+        """The paths in which a commit differs from its parent."""
+        listed = self.git('diff-tree', '-r', '-z', '--root', '--no-commit-id', '--name-only', '--no-renames', commit)
+        return listed.split('\0')[:-1]
+
     def grep(self, commit: str, words: str, most: int, deadline_s: float) -> List[Tuple[str, int, str]]:
         """[(path, line number, line)] of text files that hold `words` as they stand."""
         output = self.git('grep', '-n', '-I', '-z', '-F', '--full-name', f'--max-count={most}', '-e', words, commit,

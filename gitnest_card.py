@@ -7,15 +7,16 @@ shown by its name; its address, which may hold a secret, never.
 Not here: how text is made visible and lines are compared (proposal_card.py), the click (gitnest_proposals.py).
 """
 import json
-from typing import List, NamedTuple, Optional
+from typing import List, NamedTuple, Optional, Tuple
 
 import gitnest
 import gitnest_proposals
+import proposal_intake
 from git_repo import Repository
 from gitnest import ChangeSet
 from gitnest_proposals import CHANGE_SET, NATIVE, PROVIDER, RERUN, WORK, Pinned
-from proposal_card import file_part, visible
-from versioned import Tx, stamp_text
+from proposal_card import file_part, old_text, visible
+from versioned import Refusal, Tx, stamp_text
 
 # --- data ---------------------------------------------------------------------
 
@@ -29,18 +30,22 @@ class Facts(NamedTuple):
     checks: List[dict]
     missing: List[dict]
     look_twice: List[str]
+    base_oid: Optional[str]              # of the composition that is asked for, with its files as they were proposed
+    files: List[Tuple[str, str]]
 
 
 # --- rules --------------------------------------------------------------------
 
 def read_facts(tx: Tx, row: Pinned) -> Facts:
     if row.change_set is None:
-        return Facts(None, [], [], [])
+        return Facts(None, [], [], [], None, [])
     change_set, oid = gitnest.find(tx, row.change_set), row.expected_oid
+    look_twice = gitnest.look_twice_reasons(tx, change_set)
     if oid is None:
-        return Facts(change_set, [], [], gitnest.look_twice_reasons(tx, change_set))
+        intake = proposal_intake.find(tx, row.proposal)
+        return Facts(change_set, [], [], look_twice, intake.base_oid, json.loads(intake.files))
     return Facts(change_set, gitnest.checks_of(tx, row.change_set, oid), gitnest.missing_checks(tx, change_set, oid),
-                 gitnest.look_twice_reasons(tx, change_set))
+                 look_twice, None, [])
 
 
 def pinned_lines(row: Pinned, facts: Facts) -> List[str]:
@@ -52,6 +57,11 @@ def pinned_lines(row: Pinned, facts: Facts) -> List[str]:
         lines.append(f'Target branch: {facts.change_set.target_branch}')
     if row.expected_oid:
         lines.append(f'Reviewed commit: {row.expected_oid}')
+    if facts.change_set:
+        try:
+            gitnest_proposals.compare(facts.change_set, row.expected_version, row.expected_oid)
+        except Refusal as stale:
+            lines.append(f'No longer current: {stale}')
     lines += [f'Check {one["name"]}: {one["status"]}' for one in facts.checks]
     lines += [f'Required and not passed: {one["name"]} ({one["status"]})' for one in facts.missing]
     return lines + [f'Look twice: {visible(reason)}' for reason in facts.look_twice]
@@ -71,6 +81,16 @@ def body_lines(row: Pinned) -> List[str]:
 
 # --- I/O ----------------------------------------------------------------------
 
+def parent_of(repo: Repository, oid: str) -> Optional[str]:
+    lines = (repo.object(oid, 'commit') or b'').decode('utf-8', 'replace').split('\n')
+    return next((line[len('parent '):] for line in lines[:2] if line.startswith('parent ')), None)
+
+
+def committed_files(repo: Repository, oid: str) -> List[Tuple[str, str]]:
+    """What the reviewed commit changed, read from the commit itself: the change set may be another by now."""
+    return [(path, old_text(repo, repo.entry(oid, path)[1]) or '') for path in repo.changed(oid)]
+
+
 def card(repo: Repository, row: Pinned, facts: Facts) -> str:
     """The whole card as text: every line of every file that the proposal brings or publishes."""
     lines = [*pinned_lines(row, facts), *body_lines(row)]
@@ -80,9 +100,8 @@ def card(repo: Repository, row: Pinned, facts: Facts) -> str:
         for number, one in enumerate(body['imports'], 1):
             lines += ['', f'Import {number}: {visible(one["message"])}']
             lines += [line for path, content in one['files'] for line in ['', *file_part(repo, base, path, content)]]
-    elif row.tool in (gitnest_proposals.COMPOSITION, NATIVE, PROVIDER) and facts.change_set:
-        change_set = facts.change_set
-        base = change_set.base_oid if row.expected_oid else repo.head(change_set.target_branch) or repo.default_head()
-        lines += [line for path, content in gitnest.composed_files(change_set)
-                  for line in ['', *file_part(repo, base, path, content)]]
+    elif row.tool in (gitnest_proposals.COMPOSITION, NATIVE, PROVIDER):
+        files = committed_files(repo, row.expected_oid) if row.expected_oid else facts.files
+        base = parent_of(repo, row.expected_oid) if row.expected_oid else facts.base_oid
+        lines += [line for path, content in files for line in ['', *file_part(repo, base, path, content)]]
     return '\n'.join(lines) + '\n'

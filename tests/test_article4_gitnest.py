@@ -627,6 +627,18 @@ class TheCard(Gitnest):
                      'Target branch: main', '+two'):
             self.assertIn(line, text.split('\n'))
 
+    def test_it_shows_the_reviewed_commit_and_not_what_is_current(self):
+        change_set, pins = self.composed()
+        native = self.ask(NATIVE, **pins)['proposal_id']
+        composition = self.ask(COMPOSITION, change_set_id=change_set, **{VERSION: 1})['proposal_id']
+        self.assertNotIn('No longer current', self.card(native))
+        self.revise(change_set)
+        for proposal in (native, composition):
+            text = self.card(proposal)
+            self.assertIn('No longer current', text)
+            self.assertIn('+two', text)
+            self.assertNotIn('+b', text)
+
     def test_each_kind_has_one(self):
         for tool, words in ((WORK, 'Title: Ship it'), (CHANGE_SET, 'Import 1: m'), (COMPOSITION, '+two'),
                             (RERUN, 'Check: tests'), (NATIVE, 'Asks for: a pull request')):
