@@ -294,6 +294,17 @@ class Success(unittest.TestCase):
         self.assertEqual(judged(stderr=traced).error, 'returned no output (Error: the input is too long)')
         self.assertEqual(judged(status=101).error, 'returned no output (exit status 101, nothing on stderr)')
 
+    def test_without_an_event_the_last_line_of_stderr_tells_of_a_sign_in_problem(self):
+        self.assertTrue(judged(stderr='starting\nError: 401 Unauthorized: please log in\n').auth)
+        self.assertFalse(judged(stderr='401 Unauthorized, trying again\nError: no such model\n').auth)
+
+    def test_of_a_stderr_that_never_ends_only_the_tail_is_kept(self):
+        kept = bytearray()
+        for number in range(1_000):
+            wrap_process.keep_tail(kept, b'%4000d' % number)
+        self.assertEqual(wrap_process.tail(kept), '%4000d' % 999)
+        self.assertLess(len(kept), 2 * wrap_process.READ_BYTES)
+
     def test_the_deadline_is_the_error_and_the_last_words_belong_to_it(self):
         again = {'type': 'error', 'message': 'Reconnecting... waiting for network'}
         self.assertEqual(judged(why='timeout', timeout=3).error, 'timed out after 3s')
