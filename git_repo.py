@@ -54,7 +54,7 @@ class Repository:
         try:
             bare, self.hash_name = self.git('rev-parse', '--is-bare-repository', '--show-object-format').split()
         except GitError as error:
-            raise GitError('unusable', f'{self.path} is no git repository: {error}') from error
+            raise GitError('unusable', f'{self.path} cannot be used as a git repository: {error}') from error
         if bare != 'true':
             raise GitError('unusable', f'{self.path} is not bare: moving its branch would leave its files behind')
         self.id_bytes = hashlib.new(self.hash_name).digest_size

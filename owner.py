@@ -259,12 +259,13 @@ def ensure_owner(tx: Tx) -> str:
 def open_owner_token(state: State, folder: str) -> str:
     """The scripted owner's token, in a file of mode 600 that outlives the server; the file's path is returned."""
     path = os.path.join(folder, TOKEN_FILE)
-    token = read_secret(path)
-    if token is None:
-        token = secrets.token_urlsafe(SECRET_BYTES)
-        write_secret(path, token)
-    with state.db.write() as tx:
-        tx.execute('INSERT OR REPLACE INTO owner_tokens VALUES (?, ?)', (digest(token), ensure_owner(tx)))
+    with state.db.write() as tx:          # of two servers that start on a new folder the second finds the first's file
+        token = read_secret(path)
+        if token is None:
+            token = secrets.token_urlsafe(SECRET_BYTES)
+            write_secret(path, token)
+        tx.execute('DELETE FROM owner_tokens')          # who deletes the file wants another token, and the old one gone
+        tx.execute('INSERT INTO owner_tokens VALUES (?, ?)', (digest(token), ensure_owner(tx)))
     return path
 
 
@@ -279,12 +280,14 @@ def announce(state: State, folder: str, base_url: str, to_terminal: bool) -> Lis
 
 
 def read_secret(path: str) -> Optional[str]:
+    """None when there is no such file, or no secret in it: an emptied file must not make '' the owner's token."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
-    with os.fdopen(handle, encoding='ascii') as file:
-        return file.read().strip()
+    with os.fdopen(handle, encoding='ascii', errors='replace') as file:
+        secret = file.read().strip()
+    return secret if SECRET.fullmatch(secret) else None
 
 
 def write_secret(path: str, secret: str) -> None:
@@ -293,6 +296,8 @@ def write_secret(path: str, secret: str) -> None:
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, 'w', encoding='ascii') as file:
         file.write(secret + '\n')
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(temporary, path)
 
 

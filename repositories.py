@@ -36,6 +36,8 @@ def serve(state: State, folder: str, repo: str, way: str, workspace: str, agreed
     """Open every repository of DATA/repos and the one of --repo into state.repositories. Raises Refusal."""
     found = [os.path.join(folder, FOLDER, name) for name in sorted(listed(os.path.join(folder, FOLDER)))]
     for path in found + ([os.path.abspath(repo)] if repo else []):
+        if not os.path.isdir(os.path.join(path, 'objects')):
+            raise Refusal('repository_unusable', f'{path} is no bare git repository')
         if not git_repo.adopted(path) and not agreed(path):
             raise Refusal('not_agreed', f'{path}: start the server once in a terminal and say yes to what it changes')
         open_one(state, path, way, workspace)
@@ -89,4 +91,7 @@ def ask(path: str) -> bool:
     """A person at a terminal agrees; nobody else can."""
     if not sys.stdin.isatty():
         return False
-    return input(WHAT_IT_DOES.format(path=path)).strip().lower() in ('y', 'yes')
+    try:
+        return input(WHAT_IT_DOES.format(path=path)).strip().lower() in ('y', 'yes')
+    except EOFError:                      # Ctrl-D
+        return False

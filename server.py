@@ -12,7 +12,9 @@ Not here: sockets (wire.py), JSON-RPC (mcp.py), the routes of sign-in (signin.py
 what a call may do (tools.py, access.py).
 """
 import argparse
+import io
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -58,6 +60,7 @@ SCHEMAS = (workspace.SCHEMA, access.SCHEMA, activity.SCHEMA, owner.SCHEMA, oauth
             gitnest.SCHEMA, gitnest_proposals.SCHEMA,
            record_store.SCHEMA, channel_store.SCHEMA, session_store.SCHEMA)
 DAY_S = 24 * 3600
+BASE_URL = re.compile(r'https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?/?')     # it goes into headers
 LOOPBACK = ('127.0.0.1', 'localhost', '::1')
 DEFAULT_PORT = {'http': 80, 'https': 443}
 SPARE_DESCRIPTORS = 128             # files of the state, git and its pipes
@@ -245,7 +248,10 @@ class Running(NamedTuple):
 
 def start(config: Config, limits: wire.Limits = wire.Limits()) -> Running:
     """Bind, open the state, answer. Port 0 takes a free one. Raises OSError or Refusal; nothing is left open then."""
-    listener = wire.listen(config.host, config.port)
+    try:
+        listener = wire.listen(config.host, config.port)
+    except OSError as error:
+        raise Refusal('cannot_listen', f'{authority(config.host, config.port)}: {error.strerror}') from error
     try:
         port = listener.getsockname()[1]
         config = config._replace(port=port, base_url=config.base_url or f'http://{authority(config.host, port)}')
@@ -333,14 +339,17 @@ def room_for(limits: wire.Limits) -> wire.Limits:
 def announce(running: Running) -> None:
     """What a person needs next. One line each, so that programs can read them too."""
     config = running.config
-    if config.demo:
-        print('WEAKENED by --demo: for the scripted runs on this machine only')
-    print(f'listens   {authority(config.host, config.port)}')
-    print(f'endpoint  {running.url}')
-    for line in owner.announce(running.state, config.data, config.base_url, sys.stdout.isatty()):
-        print(line)
-    print(f'add it    claude mcp add --transport http osfoundry {running.url}')
-    print('stop it   Ctrl-C', flush=True)
+    lines = ['WEAKENED by --demo: for the scripted runs on this machine only'] if config.demo else []
+    to_terminal = sys.stdout is not None and sys.stdout.isatty()
+    lines += [f'listens   {authority(config.host, config.port)}', f'endpoint  {running.url}',
+              *owner.announce(running.state, config.data, config.base_url, to_terminal),
+              f'add it    claude mcp add --transport http osfoundry {running.url}', 'stop it   Ctrl-C']
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors='backslashreplace')          # a folder's name may be no text
+    try:
+        print('\n'.join(lines), flush=True)
+    except BrokenPipeError:                # the reader has seen enough (`| head`): no reason to stop serving
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 # --- main ---------------------------------------------------------------------
@@ -377,8 +386,7 @@ def parse_flags(argv: Sequence[str]) -> Config:
 def wrong_flags(config: Config) -> Optional[str]:
     weaker = config.check != 'per_call' or config.mode != 'cas' or config.self_consent or config.inject_crash
     base = urlsplit_or_none(config.base_url)
-    if config.base_url and (base is None or base.scheme not in ('http', 'https') or not base.hostname
-                            or base.path not in ('', '/') or base.query or base.fragment):
+    if config.base_url and not (base and BASE_URL.fullmatch(config.base_url)):
         return '--base-url must be http://NAME[:PORT] or https://NAME[:PORT]'
     if not 0 <= config.port <= 65535 or not 0 < config.ttl < 1e9:
         return '--port must be 0 to 65535, and --ttl more than 0'
@@ -394,13 +402,15 @@ def main(argv: Sequence[str]) -> int:
     os.umask(0o077)
     # A pipe, not an Event: a handler that runs while Event.wait() holds its lock would wait for that lock for ever.
     stopped, stop_now = os.pipe()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: os.write(stop_now, b'.'))
     try:
         running = start(config, room_for(wire.Limits()))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: os.write(stop_now, b'.'))
     except (OSError, Refusal) as error:
         print(f'server.py: {error}', file=sys.stderr)
         return 1
+    except KeyboardInterrupt:              # while a question of repositories.ask waits, for example
+        return 130
     announce(running)
     os.read(stopped, 1)
     stop(running)

@@ -86,6 +86,7 @@ CONTROL = re.compile(r'[\x00-\x08\x0a-\x1f\x7f]')      # a tab is the only one t
 LENGTH = re.compile(r'[0-9]{1,18}')                    # int() would take '+5', '1_0' and Arabic digits
 FIRST_BYTE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z\r-]")
 CHUNK_BYTES = 64 * 1024
+LONG_PART = re.compile(r'[A-Za-z0-9_-]{20,}')          # of a path: in a log it may be a secret
 LINGER_BYTES, LINGER_S = 8 * 1024 * 1024, 1.0          # read away after a refusal, so that the answer is not lost
 
 # --- rules --------------------------------------------------------------------
@@ -297,9 +298,10 @@ def respond(handle: Handle, request: Request) -> Response:
 
 
 def log_fault(request: Request, error: Exception) -> None:
-    """One line without query string, headers or body: they hold secrets. Names from outside are bounded and escaped."""
+    """One line without query string, headers or body: they hold secrets, and so does the path of a one-time link.
+    Names from outside are bounded and escaped."""
     where = traceback.extract_tb(error.__traceback__)[-1]
-    print(f'500 {request.method[:20]} {request.path[:200]!a} {type(error).__name__} '
+    print(f'500 {request.method[:20]} {LONG_PART.sub("...", request.path)[:200]!a} {type(error).__name__} '
           f'at {where.filename.rpartition("/")[2]}:{where.lineno}', file=sys.stderr, flush=True)
 
 

@@ -127,6 +127,27 @@ class OwnersDoor(Case):
         hidden = '\n'.join(owner.announce(self.world.state, data, self.world.base_url, to_terminal=False))
         self.assertNotIn('/o/', hidden)
 
+    def test_an_emptied_or_torn_token_file_makes_nothing_the_owners_token(self):
+        for torn in (b'', b'\n', b'\xff\xfe', b'short'):
+            server.stop(self.world.running)
+            with open(os.path.join(self.world.running.config.data, owner.TOKEN_FILE), 'wb') as file:
+                file.write(torn)
+            self.world.open()
+            self.assertRegex(self.world.owner_token, owner.SECRET)
+            for sent in ('Owner', 'Owner ', 'Owner short'):
+                reply = self.world.post_json('/owner/list_connections', {}, {'Authorization': sent})
+                self.assertEqual((reply.status, reply.json['error']), (401, 'owner_required'))
+
+    def test_who_deletes_the_token_file_gets_another_token_and_the_old_one_is_dead(self):
+        old = self.world.owner_token
+        server.stop(self.world.running)
+        os.remove(os.path.join(self.world.running.config.data, owner.TOKEN_FILE))
+        self.world.open()
+        self.assertNotEqual(self.world.owner_token, old)
+        self.assertEqual(self.world.click('list_connections'), {'connections': []})
+        reply = self.world.post_json('/owner/list_connections', {}, {'Authorization': f'Owner {old}'})
+        self.assertEqual(reply.json['error'], 'owner_required')
+
     def test_the_owners_token_outlives_the_server(self):
         token = self.world.owner_token
         server.stop(self.world.running)

@@ -27,6 +27,13 @@ def echo(request):
     return wire.Response(200, (('Content-Type', 'text/plain'),), text.encode())
 
 
+def error_of(work):
+    try:
+        work()
+    except Exception as error:
+        return error
+
+
 class WithEcho(unittest.TestCase):
     limits = wire.Limits()
 
@@ -176,6 +183,12 @@ class Conversation(WithEcho):
         self.assertEqual((answer.status, answer.json['error']), (500, 'internal_error'))
         self.assertNotIn('ZeroDivision', str(answer.body))
         self.assertRegex(log.getvalue(), r"\A500 POST '/fail' ZeroDivisionError at test_article7_wire.py:\d+\n\Z")
+
+    def test_a_one_time_link_in_the_path_stays_out_of_the_log(self):
+        log, link = io.StringIO(), '/o/' + 'r' * 22 + '/enter/' + 's' * 43
+        with contextlib.redirect_stderr(log):
+            wire.log_fault(wire.Request('GET', link, '', {}, b'', 'peer'), error_of(lambda: 1 / 0))
+        self.assertRegex(log.getvalue(), r"\A500 GET '/o/\.\.\./enter/\.\.\.' ZeroDivisionError ")
 
     def test_no_answer_header_can_start_another_one(self):
         with contextlib.redirect_stderr(io.StringIO()):

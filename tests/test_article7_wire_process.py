@@ -1,20 +1,31 @@
 """server.py as people start it: first lines, flags that are refused, a private DATA folder, signals, two on one folder."""
 import json
 import os
+import pty
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
+import time
 import unittest
 from contextlib import redirect_stderr
 from io import StringIO
+from unittest import mock
 
 from tests import access_world
-from tests.wire_world import READ_A, Process, Talk, message, raw, rpc
+from tests.wire_world import READ_A, TOP, Process, Talk, message, raw, rpc
 
 import access
 import server
 from versioned import Refusal
+
+
+def bare(folder):
+    repo = os.path.join(folder, 'site.git')
+    subprocess.run(['git', 'init', '-q', '--bare', repo], check=True)
+    return repo
 
 
 class WithFolder(unittest.TestCase):
@@ -95,6 +106,51 @@ class Starting(WithFolder):
             self.assertEqual(talk.ask(rpc(message('ping'), host='connector.example:443')).status, 200)
             for host in (f'connector.example:{process.port}', 'connector.example:80', 'other.example'):
                 self.assertEqual(talk.ask(rpc(message('ping'), host=host)).status, 421)
+
+    def test_nobody_need_read_what_it_says_a_closed_or_broken_standard_output_stops_no_server(self):
+        for redirected in ('>&-', ''):
+            with self.subTest(redirected=redirected):
+                child = subprocess.Popen(['sh', '-c', f'exec "$0" server.py --port 0 --data "$1" {redirected}', sys.executable,
+                                          self.data], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                self.addCleanup(child.kill)
+                child.stdout.close()
+                child.stdout = None
+                while not os.path.exists(os.path.join(self.data, 'owner-link')):      # written just before it says so
+                    self.assertIsNone(child.poll())
+                    time.sleep(0.05)
+                time.sleep(0.2)
+                child.send_signal(signal.SIGTERM)
+                self.assertEqual((child.communicate()[1], child.returncode), (b'', 0))
+                os.remove(os.path.join(self.data, 'owner-link'))
+
+    def test_at_the_terminal_ctrl_d_and_an_empty_line_are_a_no(self):
+        repo = bare(self.folder)
+        for answer in (b'\x04', b'n\n', b'\n'):
+            with self.subTest(answer=answer):
+                terminal, theirs = pty.openpty()
+                child = subprocess.Popen([sys.executable, 'server.py', '--port', '0', '--data', self.data, '--repo', repo],
+                                         cwd=TOP, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                self.addCleanup(self.reap, child)
+                while not child.stdout.readline().startswith(b'forge'):
+                    pass
+                os.write(terminal, answer)
+                self.assertNotIn(b'Traceback', child.communicate()[1])
+                self.assertEqual(child.returncode, 1)
+                os.close(terminal)
+                os.close(theirs)
+                self.assertFalse(os.path.exists(os.path.join(repo, 'osfoundry')))
+
+    def test_a_folder_that_is_no_repository_is_one_line_and_1_and_nobody_is_asked(self):
+        with redirect_stderr(StringIO()) as log:
+            self.assertEqual(server.main(['--port', '0', '--data', self.data, '--repo', self.folder]), 1)
+        self.assertEqual(log.getvalue(), f'server.py: {self.folder} is no bare git repository\n')
+
+    def test_without_git_it_says_so(self):
+        repo = bare(self.folder)
+        with redirect_stderr(StringIO()) as log, mock.patch.dict(os.environ, PATH=self.folder):
+            self.assertEqual(server.main(['--demo', '--port', '0', '--data', self.data, '--repo', repo]), 1)
+        self.assertIn('git cannot be started', log.getvalue())
+        self.assertEqual(log.getvalue().count('\n'), 1)
 
 
 class Data(WithFolder):
