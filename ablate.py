@@ -147,7 +147,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -115,6 +115,3 @@ def main(argv: Sequence[str]) -> int:
         print('\n'.join(lines(walks)))
     return 0 if all(map(right, walks)) else 1
 
-
-if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))

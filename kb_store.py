@@ -13,7 +13,6 @@ tells whether they still stand, and its updated_at is the expected_version that 
 Not here: the commands on a folder (kb_folder.py), transactions, replays and the log (versioned.py), who may call what
 (access.py), the day of article 1 (sim_kb.py).
 """
-import os
 import re
 import sys
 import unicodedata
@@ -410,19 +409,9 @@ def whole(arguments: dict, field: str, limits: Tuple[int, int], default: int) ->
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    """The command line without a traceback, whatever ends it: Ctrl-C, or a reader like `head` that has seen enough."""
     import kb_folder                       # the commands stand on this file, so it cannot import them at the top
-    try:
-        status = kb_folder.main(argv)
-        sys.stdout.flush()
-        return status
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 141
+    return kb_folder.main(argv)
 
 
 if __name__ == '__main__':
-    sys.stdout.reconfigure(errors='backslashreplace')       # for a terminal that cannot show a title
     sys.exit(main(sys.argv[1:]))
