@@ -116,7 +116,7 @@ def create_repository(state: State, person: str, arguments: dict) -> dict:
             access.require_place(tx, Ref('project', project), workspace)
         if access.is_placed(tx, Ref('repository', name)):
             raise Refusal('already_exists', f'there is a repository {name!r} already: choose another id')
-    repositories.create(state, state.config.data, name, state.config.git, workspace)
+    repositories.create(state, state.config.data, name, workspace)
     with state.db.write() as tx:
         access.move(tx, Ref('repository', name), project)
     return {'repository_id': name, 'project': project}

@@ -32,7 +32,7 @@ Go on? [y/N] """
 
 # --- I/O ----------------------------------------------------------------------
 
-def serve(state: State, folder: str, repo: str, way: str, workspace: str, agreed: Callable[[str], bool]) -> None:
+def serve(state: State, folder: str, repo: str, workspace: str, agreed: Callable[[str], bool]) -> None:
     """Open every repository of DATA/repos and the one of --repo into state.repositories. Raises Refusal."""
     found = [os.path.join(folder, FOLDER, name) for name in sorted(listed(os.path.join(folder, FOLDER)))]
     for path in found + ([os.path.abspath(repo)] if repo else []):
@@ -40,18 +40,20 @@ def serve(state: State, folder: str, repo: str, way: str, workspace: str, agreed
             raise Refusal('repository_unusable', f'{path} is no bare git repository')
         if not git_repo.adopted(path) and not agreed(path):
             raise Refusal('not_agreed', f'{path}: start the server once in a terminal and say yes to what it changes')
-        open_one(state, path, way, workspace)
+        open_one(state, path, workspace)
 
 
 def listed(folder: str) -> list:
     return [name for name in os.listdir(folder) if name.endswith('.git')] if os.path.isdir(folder) else []
 
 
-def open_one(state: State, path: str, way: str, workspace: str) -> str:
+def open_one(state: State, path: str, workspace: str) -> str:
     """Open one and make it known. Where it lies already stays; a new one lies in the workspace, in no project."""
     name = repository_id(path)
     try:
-        state.repositories[name] = git_plumbing.Plumbing(path) if way == 'plumbing' else git_repo.Repository(path)
+        # The naive mode is the article's, and so are its processes.
+        plumbing = state.config.git == 'plumbing' or state.config.mode == 'naive'
+        state.repositories[name] = git_plumbing.Plumbing(path) if plumbing else git_repo.Repository(path)
         with state.db.write() as tx:
             if not tx.execute('SELECT 1 FROM repositories WHERE repository = ?', (name,)).fetchone():
                 proposal_intake.register(tx, name)
@@ -63,7 +65,7 @@ def open_one(state: State, path: str, way: str, workspace: str) -> str:
     return name
 
 
-def create(state: State, folder: str, name: str, way: str, workspace: str) -> None:
+def create(state: State, folder: str, name: str, workspace: str) -> None:
     """A new, empty one under DATA/repos."""
     if not NAME.fullmatch(name) or name.endswith(('.git', '.lock')) or '..' in name:
         raise invalid('repository_id', 'letters, digits, dot, dash and underscore, and not end in .git')
@@ -75,7 +77,7 @@ def create(state: State, folder: str, name: str, way: str, workspace: str) -> No
         git_repo.create(path).close()
     except GitError as error:
         raise Refusal('repository_unusable', str(error)) from error
-    open_one(state, path, way, workspace)
+    open_one(state, path, workspace)
 
 
 def repository_id(path: str) -> str:

@@ -296,7 +296,7 @@ def load_folders(state: tools.State, config: Config) -> None:
         load_articles(state, config.kb, home)
     if config.notes:
         note_folder.serve(state.db, config.notes, home, state.now_us())
-    repositories.serve(state, config.data, config.repo or '', config.git, home,
+    repositories.serve(state, config.data, config.repo or '', home,
                        agreed=lambda path: config.demo or repositories.ask(path))
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import git_lock
@@ -29,6 +30,12 @@ def git(path, *arguments, text=None, check=True, environ=None):
     if check and done.returncode:
         raise AssertionError(done.stderr)
     return done.stdout.strip()
+
+
+def is_running(pid):
+    """Neither gone nor waiting to be buried."""
+    state = subprocess.run(['ps', '-o', 'stat=', '-p', str(pid)], stdout=subprocess.PIPE, text=True).stdout.strip()
+    return bool(state) and not state.startswith('Z')
 
 
 class Ground(unittest.TestCase):
@@ -162,6 +169,12 @@ class OneCommit(Ground):
         first = self.commit(None, [('a', 'b')], 'p1', repo=empty)
         self.assertEqual((empty.head('main'), empty.count(first)), (first, 1))
 
+    def test_a_refused_move_leaves_no_reference_behind(self):
+        with self.assertRaises(GitError):
+            self.commit(self.base, [('a', 'b')], 'p1', branch='never/was', old=self.base)
+        self.assertEqual(git(self.path, 'for-each-ref', '--format=%(refname)'), 'refs/heads/main\nrefs/proposals/seed')
+        self.assertSound()
+
     def test_a_symbolic_branch_moves_what_it_points_to(self):
         git(self.path, 'symbolic-ref', 'refs/heads/latest', 'refs/heads/main')
         new = self.commit(self.base, [('a', 'b')], 'p1', branch='latest')
@@ -185,6 +198,18 @@ class OneCommit(Ground):
         self.repo._cat._child.kill()
         self.repo._cat._child.wait()
         self.assertEqual(self.repo.head('main'), self.base)
+
+    def test_the_reader_of_a_killed_process_ends_too(self):
+        code = ('import os, signal, git_repo\n'
+                f'repo = git_repo.Repository({self.path!r})\n'
+                'repo.head("main")\n'
+                'print(repo._cat._child.pid, flush=True)\n'
+                'os.kill(os.getpid(), signal.SIGKILL)\n')
+        died = subprocess.run([sys.executable, '-c', code], cwd=TOP, stdout=subprocess.PIPE)
+        deadline = time.monotonic() + 30
+        while is_running(int(died.stdout)) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertFalse(is_running(int(died.stdout)))
 
     def test_an_object_over_the_limit_is_refused_and_the_next_answer_is_not_its_tail(self):
         big = self.commit(self.base, [('big', 'x' * 100_000)], 'p1')
@@ -389,6 +414,16 @@ class BesideGc(Ground):
             thread.join()
         self.assertGreater(len(loops), 1)
         self.assertEqual(self.repo.count(head), 1 + self.APPROVALS)
+        self.assertSound()
+
+
+    def test_gc_runs_in_the_background_now_and_then_and_ends_with_us(self):
+        self.addCleanup(setattr, git_repo, 'GC_EVERY', git_repo.GC_EVERY)
+        git_repo.GC_EVERY = 2                             # the seed was the first move
+        self.commit(self.base, [('a', '1')], 'p1')
+        self.assertIsNotNone(self.repo._gc)
+        self.repo.close()
+        self.assertIsNotNone(self.repo._gc.returncode)
         self.assertSound()
 
 
