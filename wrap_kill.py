@@ -18,7 +18,7 @@ from typing import Dict, FrozenSet, List, NamedTuple, Optional, Set
 # --- data ---------------------------------------------------------------------
 
 MARK = 'CODEX_WRAP_RUN'          # in the child's environment: a random name of the run
-GONE_S = 2.0                     # SIGKILL returns before the kernel has obeyed: how long to wait for that
+GONE_S = 10.0                    # SIGKILL returns before the kernel has obeyed: milliseconds, but for a machine in need
 ROUNDS = 50                      # of stop and look again, until nothing new appears
 PR_SET_CHILD_SUBREAPER = 36
 LINUX = sys.platform.startswith('linux')

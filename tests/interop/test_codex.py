@@ -144,7 +144,7 @@ class Bridges(WithCodex):
         answer = self.run_codex(self.model(), kind='bridge', bridge={'name': 'dead', 'command': ['false']},
                                 folder=self.worktree())
         self.assertEqual(answer['status'], 'failed')
-        self.assertIn('required MCP servers failed to initialize: dead', answer['error'])
+        self.assertIn('required MCP servers failed to initialize: dead', answer['stderr_tail'])
 
     def test_our_own_connector_over_http_answers_and_refuses(self):
         served = Served()
