@@ -255,20 +255,26 @@ def recover(db: Database, repo: Repository, repository: str, now_us: int, afterw
                            "ON f.proposal = p.proposal WHERE p.repository = ? AND p.status = 'pending' "
                            'AND f.commit_oid IS NOT NULL', (repository,)).fetchall()
     for proposal, committer in begun:
-        approver = 'person:' + committer.split(' <')[0]
-        click = Click(approver, 'approve', now_us, nothing, '', nothing, afterwards)
-        with repo.lock():
-            with db.read() as tx:
-                row = find(tx, proposal)
-            git = look(repo, row)
-            if git.contains and git.marker is None:
-                repo.add_marker(proposal, row.commit_oid)
-            with db.write() as tx:
-                if git.contains:
-                    record_executed(tx, row, row.commit_oid, click)
-                else:
-                    tx.execute('UPDATE file_imports SET commit_oid = NULL WHERE proposal = ?', (proposal,))
+        click = Click('person:' + committer.split(' <')[0], 'approve', now_us, nothing, '', nothing, afterwards)
+        try:
+            with repo.lock():
+                bring_to_an_end(db, repo, proposal, click)
+        except GitError:
+            continue                                      # somebody holds a lock: the next click asks git again
     return len(begun)
+
+
+def bring_to_an_end(db: Database, repo: Repository, proposal: str, click: Click) -> None:
+    with db.read() as tx:
+        row = find(tx, proposal)
+    git = look(repo, row)
+    if git.contains and git.marker is None:
+        repo.add_marker(proposal, row.commit_oid)
+    with db.write() as tx:
+        if git.contains:
+            record_executed(tx, row, row.commit_oid, click)
+        else:
+            tx.execute('UPDATE file_imports SET commit_oid = NULL WHERE proposal = ?', (proposal,))
 
 
 def decide_naive(db: Database, repo: Repository, row: Proposal, click: Click) -> dict:
