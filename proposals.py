@@ -267,6 +267,8 @@ def recover(db: Database, repo: Repository, repository: str, now_us: int, afterw
 def bring_to_an_end(db: Database, repo: Repository, proposal: str, click: Click) -> None:
     with db.read() as tx:
         row = find(tx, proposal)
+    if row.status != 'pending' or row.commit_oid is None:     # another process ended it while we waited for the lock
+        return
     git = look(repo, row)
     if git.contains and git.marker is None:
         repo.add_marker(proposal, row.commit_oid)

@@ -387,6 +387,15 @@ class Recovery(Proposing):
         self.assertEqual(self.withdraw(undone)['status'], 'withdrawn')
         self.assertEqual(proposals.recover(self.db, self.repo, 'r1', NOW), 0)
 
+    def test_what_another_process_ended_meanwhile_is_left_as_it_is(self):
+        proposal = self.propose()
+        commit = self.decide(proposal)['commit']
+        git(self.path, 'update-ref', 'refs/heads/main', self.base)            # and the owner took it back by hand
+        click = proposals.Click(OWNER, 'approve', NOW, proposals.nothing, '', proposals.nothing, crash)
+        with self.repo.lock():
+            proposals.bring_to_an_end(self.db, self.repo, proposal, click)
+        self.assertEqual(self.decide(proposal), {'status': 'executed', 'commit': commit, 'replayed': True})
+
     def test_a_git_that_cannot_be_reached_leaves_it_pending_and_says_why(self):
         def broken():
             raise GitError('git_failed', 'disk full')
