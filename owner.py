@@ -50,7 +50,8 @@ CREATE TABLE IF NOT EXISTS owner_sessions (
     digest         BLOB NOT NULL UNIQUE,
     consent_digest BLOB NOT NULL UNIQUE,
     person         TEXT NOT NULL,
-    expires_us     INTEGER NOT NULL
+    expires_us     INTEGER NOT NULL,
+    workspace      TEXT                   -- which of several the pages show; NULL: the first by name
 ) WITHOUT ROWID;
 """
 
@@ -70,6 +71,7 @@ class Session(NamedTuple):
     person: str
     base: str                             # '/o/RANDOM/'
     secret: str                           # the cookie itself: what form tokens are made from
+    workspace: Optional[str] = None       # which of several the pages show
 
 
 # --- rules --------------------------------------------------------------------
@@ -121,7 +123,7 @@ def use_link(tx: Tx, base: str, secret: str, now_us: int) -> Tuple[str, str]:
     tx.execute('DELETE FROM owner_links WHERE digest = ?', (digest(secret),))
     tx.execute('DELETE FROM owner_sessions WHERE expires_us <= ?', (now_us,))
     page, consent = secrets.token_urlsafe(SECRET_BYTES), secrets.token_urlsafe(SECRET_BYTES)
-    tx.execute('INSERT INTO owner_sessions VALUES (?, ?, ?, ?, ?)',
+    tx.execute('INSERT INTO owner_sessions VALUES (?, ?, ?, ?, ?, NULL)',
                (base, digest(page), digest(consent), person, now_us + SESSION_TTL_S * 1_000_000))
     return page, consent
 
@@ -137,11 +139,18 @@ def page_session(tx: Tx, request: Request, now_us: int) -> Session:
     """The person behind a page under /o/RANDOM/; else owner_required."""
     base = page_base(request.path)
     secret = cookie(request, PAGE_COOKIE)
-    row = secret and tx.execute('SELECT person FROM owner_sessions WHERE digest = ? AND base = ? AND expires_us > ?',
+    row = secret and tx.execute('SELECT person, workspace FROM owner_sessions '
+                                'WHERE digest = ? AND base = ? AND expires_us > ?',
                                 (digest(secret), base, now_us)).fetchone()
     if not row:
         raise Refusal('owner_required', 'open the link that the server printed when it started')
-    return Session(row[0], base, secret)
+    return Session(row[0], base, secret, row[1])
+
+
+def show_workspace(tx: Tx, session: Session, workspace: str) -> None:
+    """Of several workspaces these pages show this one from now on."""
+    workspaces.require_role(tx, session.person, workspace, workspaces.VIEWER)
+    tx.execute('UPDATE owner_sessions SET workspace = ? WHERE base = ?', (workspace, session.base))
 
 
 def consent_session(tx: Tx, request: Request, now_us: int) -> Session:

@@ -103,6 +103,7 @@ class View(NamedTuple):
     name: str                             # the person's
     workspace: str
     workspace_name: str
+    others: Dict[str, str]                # the person's other workspaces, id to name
     may_edit: bool                        # in the workspace: the roles on single items may say more or less
     waiting: int                          # proposals that need this person
     now_us: int

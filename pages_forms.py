@@ -49,9 +49,10 @@ def read(request: Request) -> Sent:
     return Sent({name: values[0] for name, values in lists.items()}, lists)
 
 
-def arguments(state: State, verb: str, sent: Sent) -> dict:
-    shape = SHAPES.get(verb)
-    return shape(state, sent) if shape else plain(state, sent)
+def arguments(state: State, workspace: str, verb: str, sent: Sent) -> dict:
+    """Of the workspace that the page showed: whoever is in several must not be asked which."""
+    found = SHAPES.get(verb, plain)(state, sent)
+    return {'workspace': workspace, **found} if verb in IN_WORKSPACE else found
 
 
 def plain(state: State, sent: Sent) -> dict:
@@ -204,6 +205,9 @@ SHAPES: Dict[str, Callable[[State, Sent], dict]] = {
     'create_record': record, 'save_record': record, 'set_sharing': switch, 'set_gitnest': switch, 'move_item': moved,
     'decide': decision, 'set_policy': policy,
 }
+IN_WORKSPACE = ('add_assistant', 'create_project', 'create_note', 'create_knowledge_base', 'create_record_channel',
+                'create_channel', 'create_room', 'create_repository', 'move_item', 'set_role', 'add_person',
+                'open_link')
 LANDINGS: Dict[str, Tuple[str, ...]] = {                   # where a click leads: a page, and the members of its answer
     'add_assistant': ('connection', 'connection'), 'create_project': ('project', 'project'),
     'create_note': ('note', 'note_id'), 'create_knowledge_base': ('knowledge_base', 'knowledge_base_id'),

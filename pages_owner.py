@@ -81,9 +81,10 @@ def view_of(state: State, request: Request, parts: List[str]) -> View:
             raise Refusal('not_found', 'you are in no workspace any more: its owner can add you again')
         waiting = pages_approval.waiting_count(tx, session.person, state.now_us())
         name = workspaces.person_name(tx, session.person)
-    workspace, workspace_name, role = mine[0]
-    return View(state, session, name, workspace, workspace_name, role >= workspaces.EDITOR, waiting, state.now_us(),
-                parts, dict(parse_qsl(request.query, errors='replace')))
+    workspace, workspace_name, role = next((one for one in mine if one[0] == session.workspace), mine[0])
+    others = {one: words for one, words, _ in mine if one != workspace}
+    return View(state, session, name, workspace, workspace_name, others, role >= workspaces.EDITOR, waiting,
+                state.now_us(), parts, dict(parse_qsl(request.query, errors='replace')))
 
 
 def show(state: State, request: Request) -> Response:
@@ -122,7 +123,11 @@ def clicked(view: View, verb: str, sent: pages_forms.Sent) -> Response:
     """Run the click; on to its page, or this page again with what was refused and what was typed."""
     state, person = view.state, view.session.person
     try:
-        answer = owner.run(state, person, verb, pages_forms.arguments(state, verb, sent))
+        if verb == 'show_workspace':                       # of this session, so no click of owner.VERBS
+            with state.db.write() as tx:
+                owner.show_workspace(tx, view.session, sent.fields.get('workspace', ''))
+            return Response(303, (('Location', view.session.base), *NO_STORE), b'')
+        answer = owner.run(state, person, verb, pages_forms.arguments(state, view.workspace, verb, sent))
     except Refusal as refusal:
         return again(view._replace(problem=said(refusal), sent=sent.fields), refusal)
     if verb == 'open_link':

@@ -143,7 +143,10 @@ def people(view: View) -> Tuple[str, str]:
     lines = [person_line(view, *row, is_owner and row[0] != view.session.person) for row in rows]
     add = form(view, 'add_person', field('Name', 'name', view.sent.get('name', ''), more='required maxlength="120"') +
                pages.select('Role', 'role', ROLES, 'editor'), 'Add person')
-    return 'People', (card('In this workspace', listed(lines, '')) +
+    others = pages.select('Workspace', 'workspace', view.others.items())
+    switch = card('Your other workspaces', pages.inline(form(view, 'show_workspace', others, 'Show'))) \
+        if view.others else ''
+    return 'People', (card('In this workspace', listed(lines, '')) + switch +
                       (card('Add somebody', soft(PLAY), pages.inline(add)) if is_owner else '') +
                       card('You', form(view, 'sign_out', '', 'Sign out')))
 

@@ -13,6 +13,7 @@ import oauth
 import pages
 import pages_forms
 import versioned
+import workspace
 
 NASTY = '<script>alert(1)</script> & "quotes" \'single\' \u202egnp.exe <b>bold</b> \u05e9\u05dc\u05d5\u05dd </textarea> é🚀'
 
@@ -270,6 +271,23 @@ class Forms(Case):
             reply = self.world.form(address, body, self.owner.headers(address))
             self.assertEqual(reply.status, 400)
 
+    def test_whoever_is_in_two_workspaces_clicks_in_the_one_that_the_page_shows(self):
+        with self.world.state.db.write() as tx:
+            workspace.create_workspace(tx, 'zz-second', 'Second', 'owner')
+            workspace.create_workspace(tx, 'foreign', 'Foreign', 'mika')
+        for shown, here in (('workspace', 'Workspace'), ('zz-second', 'Second')):
+            page = self.owner.page('people')
+            if f'<bdi>{here}</bdi>, as' not in page.text:
+                self.assertEqual(self.owner.send(page, 'show_workspace', workspace=shown).status, 303)
+            page = self.owner.page()
+            self.assertIn(f'<bdi>{here}</bdi>, as', page.text)
+            self.assertEqual(self.owner.send(page, 'add_assistant', display_name='x').status, 303)
+            self.assertEqual(self.owner.send(self.owner.page('projects'), 'create_project', name='y').status, 303)
+        found = "SELECT workspace FROM connections UNION ALL SELECT workspace FROM places WHERE name = 'y'"
+        self.assertEqual(sorted(row[0] for row in self.world.rows(found)), ['workspace'] * 2 + ['zz-second'] * 2)
+        page = self.owner.page('people')
+        self.assertEqual(self.owner.send(page, 'show_workspace', workspace='foreign').status, 404)
+
     def test_unknown_clicks_are_404(self):
         address, fields = self.owner.forms(self.owner.page(), 'add_assistant')[0]
         forged = address.replace('add_assistant', 'no_such_click')
@@ -387,7 +405,21 @@ class Editing(Case):
         self.assertIn('>Add to project<', page.text)
         self.owner.send(page, 'move_item', project='launch-q3')
         self.assertIn('Take out of the project', self.owner.page('note', 'private-ideas').text)
-        self.assertIn('tab_added', self.owner.page('events', 'note', 'q3-launch').text.replace('tab_created', 'tab_added'))
+        self.owner.send(self.owner.page('note', 'q3-launch'), 'save_note', text='saved')
+        self.assertIn('<code>tab_', self.owner.page('events', 'note', 'q3-launch').text)
+
+    def test_a_source_is_a_link_that_tells_nothing_and_a_file_is_its_name_and_size(self):
+        _, token = self.active()
+        version = self.tool(token, 'list_note_tabs', note_id='q3-launch')['version']
+        self.tool(token, 'add_note_source', note_id='q3-launch', url='https://example.org/?a=1&b=<x>'.replace('<x>', '%3C'),
+                  expected_version=version, idempotency_key='source-key-1')
+        self.world.click('attach_file', note_id='q3-launch', name='plan <b>.pdf', media_type='application/pdf',
+                         content_base64='AAAA', idempotency_key='file-key-1')
+        page = self.owner.page('note', 'q3-launch').text
+        self.assertIn('<a href="https://example.org/?a=1&amp;b=%3C" rel="noopener noreferrer nofollow">', page)
+        self.assertIn('plan &lt;b&gt;.pdf', page)
+        self.assertIn('3 bytes', page)
+        self.assertNotIn('AAAA', page)
 
     def test_messages_are_posted_and_shown(self):
         self.owner.send(self.owner.page('channel', 'launch-talk'), 'post_message', text='Ready <tomorrow>')
