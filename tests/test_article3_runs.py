@@ -25,6 +25,21 @@ LONG_S = 120                     # for whoever is expected to end by himself, on
 DEADLINES_S = (0.6, 5, 60)       # for whoever hangs: the next one when the machine was too busy to get that far
 
 
+_ignored = {}
+
+
+def setUpModule():
+    """A shell starts background jobs with SIGINT ignored, and children inherit that: here it must be heard."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            _ignored[number] = signal.signal(number, signal.default_int_handler)
+
+
+def tearDownModule():
+    for number, handler in _ignored.items():
+        signal.signal(number, handler)
+
+
 class Started:
     """The program itself, with the stand-in and a file of the pids that it started."""
 
