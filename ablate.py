@@ -130,13 +130,16 @@ def main(argv: Sequence[str]) -> int:
         import ablate_explore
         return ablate_explore.main(argv[1:])
     words, wants_json = [word for word in argv if word != '--json'], '--json' in argv
-    rows = {row.name: row for row in all_rows()} if words != ['--help'] else {}
+    if '--help' in words or '-h' in words:
+        print(__doc__)
+        return 0
+    rows = {row.name: row for row in all_rows()}
     if words == ['--list']:
         print('\n'.join(rows))
         return 0
     if len(words) > 1 or (words and words[0] not in rows):
-        print(__doc__, file=sys.stdout if words == ['--help'] else sys.stderr)
-        return 0 if words == ['--help'] else 2
+        print(__doc__, file=sys.stderr)
+        return 2
     results = []
     for name in words or rows:
         published.progress(f'{len(results) + 1} of {len(words or rows)}: {name}')

@@ -105,8 +105,9 @@ def main(argv: Sequence[str]) -> int:
     protocols = {each.name: each for each in (*ablate_protocols.PROTOCOLS, *ablate_sessions.PROTOCOLS)}
     words = [word for word in argv if word != '--json']
     if len(words) > 1 or (words and words[0] not in protocols):
-        print(f'{__doc__}\nProtocols: {", ".join(protocols)}', file=sys.stdout if words == ['--help'] else sys.stderr)
-        return 0 if words == ['--help'] else 2
+        asked = words[0] in ('-h', '--help')
+        print(f'{__doc__}\nProtocols: {", ".join(protocols)}', file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
     walks = explore([protocols[words[0]]] if words else list(protocols.values()))
     if '--json' in argv:
         print(json.dumps({'program': 'ablate.py explore', 'python': platform.python_version(),

@@ -352,7 +352,9 @@ COMMANDS: Dict[str, Callable[[argparse.Namespace, Database], dict]] = {
 
 
 def options(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog='kb_store.py', description='Without a command: article 1\'s table, measured.')
+    parser = argparse.ArgumentParser(prog='kb_store.py', description='Without a command: article 1\'s table, measured.',
+                                     epilog='search and read: --cite FILE keeps the citations for check; import: '
+                                            '--overwrite; edit: --version V --title T --key K')
     parser.add_argument('--db', metavar='FILE', help='the database; import makes it')
     parser.add_argument('--kb', default='kb', help='the knowledge base in it (kb)')
     parser.add_argument('--json', action='store_true')
