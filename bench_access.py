@@ -17,10 +17,9 @@ import contextlib
 import os
 import random
 import statistics
-import sys
 import tempfile
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 import access
 import host

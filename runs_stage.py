@@ -24,7 +24,6 @@ import host_signin
 import oauth
 import owner
 import server
-import workspace
 from versioned import Database, Tx
 
 # --- data ---------------------------------------------------------------------

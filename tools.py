@@ -10,7 +10,7 @@ rules of access (access.py), JSON-RPC (mcp.py), HTTP (wire.py, server.py).
 """
 import json
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 import access
 import activity

@@ -14,13 +14,11 @@ import channel_store
 import owner
 import owner_channels
 import owner_gitnest
-import owner_project
 import owner_records
 import owner_sessions
 import owner_verbs
 import runs_limits
 import server
-import session_store
 import tools
 import workspace
 from versioned import Ref, Refusal

@@ -5,7 +5,6 @@ number of saved edits that the click saw in its own transaction is final. In one
 catch a design whose check and write are two transactions (class TwoTransactions), so they can fail.
 """
 import json
-import os
 import subprocess
 import sys
 import threading
