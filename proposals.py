@@ -275,7 +275,7 @@ def bring_to_an_end(db: Database, repo: Repository, proposal: str, click: Click)
     with db.write() as tx:
         if git.contains:
             record_executed(tx, row, row.commit_oid, click)
-        else:
+        elif git.marker is None:                          # a marker without its branch still tells whose it is
             tx.execute('UPDATE file_imports SET commit_oid = NULL WHERE proposal = ?', (proposal,))
 
 

@@ -336,6 +336,7 @@ class Recovery(Proposing):
     def test_torn_a_marker_without_its_branch_is_no_execution(self):
         proposal = self.propose()
         commit = self.torn_marker(proposal)
+        proposals.recover(self.db, self.repo, 'r1', NOW)
         self.assertEqual(self.on_main(proposal), 0)
         self.assertEqual(self.decide(proposal), {'status': 'executed', 'commit': commit})
         self.assertEqual((self.on_main(proposal), self.repo.head('main')), (1, commit))
