@@ -22,7 +22,6 @@ import re
 import secrets
 import sys
 import threading
-import time
 import webbrowser
 from contextlib import contextmanager
 from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Tuple
@@ -434,8 +433,3 @@ class Callback(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_) -> None:
         """The request line holds the code."""
-
-
-def expires_at(answer: Dict[str, Any], now_s: Optional[float] = None) -> Optional[float]:
-    seconds = answer.get('expires_in')
-    return (time.time() if now_s is None else now_s) + seconds if isinstance(seconds, (int, float)) else None

@@ -13,7 +13,7 @@ import hashlib
 import html
 import json
 from datetime import timedelta
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, NamedTuple, Optional, Sequence, Tuple
 from urllib.parse import quote
 
 import versioned
@@ -267,7 +267,3 @@ def ago(seconds: int, at_us: int) -> str:
 def value_text(value: Any) -> str:
     """A value of a cell or a field, as a person writes it."""
     return '' if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def lines_of(value: str) -> List[str]:
-    return [line.strip() for line in value.split('\n') if line.strip()]

@@ -13,7 +13,6 @@ import access
 import owner
 import owner_gitnest
 import owner_project
-import pages
 import proposal_card
 import rooms
 import workspace as workspaces

@@ -17,7 +17,7 @@ Not here: the rules (oauth.py, oauth_tokens.py), the consent page's looks (pages
 import json
 import secrets
 import sqlite3
-from typing import Callable, Dict, Optional, Sequence, Tuple
+from typing import Callable, Dict, Optional, Tuple
 
 import oauth
 import oauth_tokens
