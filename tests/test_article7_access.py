@@ -261,6 +261,10 @@ class OneCall(WithWorld):
             ('edit_knowledge_article', '', '', 'insufficient_scope')]))
         self.assertNotIn('secret', json.dumps(self.world.recent()))
 
+    def test_what_a_refused_call_named_is_bounded_in_recent_activity(self):
+        self.code('search_knowledge_base', knowledge_base_id='\u202e' + 'x' * 100_000, query='refunds')
+        self.assertEqual([line.id for line in self.world.recent()], ['?' + 'x' * 127])
+
     def test_a_refused_write_leaves_nothing_but_its_line_of_activity(self):
         edit = self.world.edit_arguments()
         with self.world.db.read() as tx:

@@ -1,9 +1,13 @@
 """Article 7's transcripts and tables, as the programs print them, and that they can fail."""
+import glob
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 import unittest
 from contextlib import redirect_stderr
 
@@ -68,6 +72,19 @@ class Stage(unittest.TestCase):
         self.assertFalse(os.path.exists(folder))
         with self.assertRaises(host_signin.SignInError):
             host.Host(url).initialize()
+
+    def test_a_run_that_is_ended_by_term_or_hup_takes_its_server_with_it(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=number), tempfile.TemporaryDirectory() as folder:
+                run = subprocess.Popen([sys.executable, 'client.py', 'race', '--trials', '100000'], cwd=TOP,
+                                       env={**os.environ, 'TMPDIR': folder}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                self.addCleanup(run.kill)
+                while not glob.glob(os.path.join(folder, '*', 'state.db')):
+                    self.assertIsNone(run.poll())
+                    time.sleep(0.05)
+                run.send_signal(number)
+                self.assertEqual((run.communicate()[1], run.returncode), (b'', 128 + number))
+                self.assertEqual(os.listdir(folder), [], 'the server went first: its folder is gone')
 
     def test_a_server_that_does_not_start_is_an_error_and_not_a_wait(self):
         with redirect_stderr(io.StringIO()), self.assertRaises(RuntimeError):

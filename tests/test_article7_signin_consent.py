@@ -138,6 +138,14 @@ class OwnersDoor(Case):
                 reply = self.world.post_json('/owner/list_connections', {}, {'Authorization': sent})
                 self.assertEqual((reply.status, reply.json['error']), (401, 'owner_required'))
 
+    def test_a_token_file_that_is_a_link_to_somewhere_else_is_not_followed(self):
+        path = os.path.join(self.world.running.config.data, owner.TOKEN_FILE)
+        other = os.path.join(self.world.folder, 'elsewhere')
+        os.rename(path, other)
+        os.symlink(other, path)
+        with self.assertRaises(OSError):
+            owner.read_secret(path)
+
     def test_who_deletes_the_token_file_gets_another_token_and_the_old_one_is_dead(self):
         old = self.world.owner_token
         server.stop(self.world.running)

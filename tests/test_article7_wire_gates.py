@@ -70,6 +70,11 @@ class Order(WithServer):
         answer = self.ask(rpc(message('tools/call', {'name': 'edit_knowledge_article', 'arguments': {}}), token=token))
         self.assertEqual(answer.status, 403)
 
+    def test_no_answer_of_the_endpoint_is_kept_by_anybody_on_the_way(self):
+        for request in (rpc(message('ping')), rpc(b'x'), rpc(message('tools/call', {'name': 'read_knowledge_article'})),
+                        raw('GET', mcp.ENDPOINT)):
+            self.assertEqual(self.ask(request).headers['cache-control'], 'no-store')
+
 
 class Names(WithServer):
     def test_a_host_that_is_not_ours_is_421_before_every_route(self):
