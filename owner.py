@@ -284,8 +284,8 @@ def announce(state: State, folder: str, base_url: str, to_terminal: bool) -> Lis
         link = base_url + make_link(tx, ensure_owner(tx), state.now_us())
     if not to_terminal:
         write_secret(os.path.join(folder, LINK_FILE), link)
-        link = os.path.join(folder, LINK_FILE) + ' (one-time link, in that file)'
-    return [f'owner     {link}', f'script    owner token in {os.path.join(folder, TOKEN_FILE)}']
+        link = os.path.join(folder, LINK_FILE) + ' holds the link'
+    return [f'owner     {link}   (open it once, in your browser)', f'script    owner token in {os.path.join(folder, TOKEN_FILE)}']
 
 
 def read_secret(path: str) -> Optional[str]:
