@@ -14,6 +14,7 @@ git_objects.py, git_process.py and git_lock.py this file stands alone: copy the 
 """
 import hashlib
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from git_objects import (EXECUTABLE, FILE, NOT_A_FILE, TREE, Build, GitError, In
 # --- data ---------------------------------------------------------------------
 
 RETRY_S = 5.0                   # for somebody's lock on the reference itself
+GREP_LINE = re.compile(r'([^\0]*)\0([0-9]+)\0([^\n]*)\n')        # a pushed file's name may hold a newline
 GC_EVERY = 40                   # approvals: 1,000 packs make one six times as slow
 
 
@@ -177,11 +179,8 @@ class Repository:
         """[(path, line number, line)] of text files that hold `words` as they stand."""
         output = self.git('grep', '-n', '-I', '-z', '-F', '--full-name', f'--max-count={most}', '-e', words, commit,
                           allow=(0, 1), deadline_s=deadline_s)
-        found = []
-        for line in output.split('\n')[:-1][:most]:
-            name, number, text = line.split('\0', 2)
-            found.append((name.partition(':')[2], int(number), text))
-        return found
+        return [(name.partition(':')[2], int(number), text)
+                for name, number, text in GREP_LINE.findall(output)[:most]]
 
     # Building: nothing is written yet.
 

@@ -175,6 +175,11 @@ class OneCommit(Ground):
         self.assertEqual(git(self.path, 'for-each-ref', '--format=%(refname)'), 'refs/heads/main\nrefs/proposals/seed')
         self.assertSound()
 
+    def test_a_search_finds_lines_in_files_whose_pushed_name_holds_a_newline_or_a_colon(self):
+        head = self.owner_commits('a\nb:c', 'one word\ntwo words\n')
+        self.assertEqual(self.repo.grep(head, 'word', 9, 5.0), [('a\nb:c', 1, 'one word'), ('a\nb:c', 2, 'two words')])
+        self.assertEqual(self.repo.grep(head, 'word', 1, 5.0), [('a\nb:c', 1, 'one word')])
+
     def test_a_symbolic_branch_moves_what_it_points_to(self):
         git(self.path, 'symbolic-ref', 'refs/heads/latest', 'refs/heads/main')
         new = self.commit(self.base, [('a', 'b')], 'p1', branch='latest')
