@@ -35,7 +35,8 @@ class World:
     def __init__(self, folder=None, token_only=False):
         self.folder = folder or tempfile.mkdtemp(prefix='access-')
         self.db = Database(os.path.join(self.folder, 'state.db'), server.SCHEMAS, synchronous='NORMAL')
-        self.state = tools.State(self.db, catalogue.by_name(), server.Config(), token_only=token_only)
+        config = server.Config(data=self.folder)
+        self.state = tools.State(self.db, catalogue.by_name(), config, token_only=token_only)
         self.keys = itertools.count(1)
 
     def build(self):

@@ -3,14 +3,12 @@
 Not a test module. Arguments are made from the tool's own schema, with the ids of this world, so that a tool added tomorrow
 is under the same tests without a line here (unless it has an id of a new kind).
 """
-import os
-
 from tests.access_world import APPROVER, OWNER, World
 
 import access
 import channel_store
+import owner_gitnest
 import record_store
-import repositories
 import rooms
 import session_store
 import workspace
@@ -30,8 +28,8 @@ class ProjectWorld(World):
         super().build()
         self.click(fill)
         if repository:                    # git makes it, which takes its time
-            repositories.create(self.state, os.path.join(self.folder, 'data'), 'repo-a', 'pack', 'acme')
-            self.click(access.move, REPOSITORY, 'project-a')
+            owner_gitnest.create_repository(self.state, OWNER, {'repository_id': 'repo-a', 'project': 'project-a',
+                                                                'workspace': 'acme'})
         for kind, item in (('session', 'graph-a'), ('session', 'agent-a')):
             self.click(access.invite, self.connection, Ref(kind, item), 'runner')
         self.click(access.invite, self.connection, INVITED)
