@@ -273,7 +273,7 @@ def open_owner_token(state: State, folder: str) -> str:
         if token is None:
             token = secrets.token_urlsafe(SECRET_BYTES)
             write_secret(path, token)
-        tx.execute('DELETE FROM owner_tokens')          # who deletes the file wants another token, and the old one gone
+        tx.execute('DELETE FROM owner_tokens')          # who deleted the file wants the old token dead
         tx.execute('INSERT INTO owner_tokens VALUES (?, ?)', (digest(token), ensure_owner(tx)))
     return path
 

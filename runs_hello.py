@@ -128,7 +128,7 @@ def main(argv: Sequence[str]) -> int:
         try:
             figures = hello(url, say)
         except (OSError, host_signin.SignInError, ValueError, KeyError) as error:
-            print(f'client.py hello: {url} did not answer as an MCP server: {error!r}'[:300], file=sys.stderr)
+            print(f'client.py hello: {url} did not answer as an MCP server: {error}'[:300], file=sys.stderr)
             return 1
     table = published.compare(published_access.BEFORE_A_TOKEN, figures)
     return published.report('client.py hello', [table], options.json)
