@@ -285,7 +285,8 @@ def announce(state: State, folder: str, base_url: str, to_terminal: bool) -> Lis
     if not to_terminal:
         write_secret(os.path.join(folder, LINK_FILE), link)
         link = os.path.join(folder, LINK_FILE) + ' holds the link'
-    return [f'owner     {link}   (open it once, in your browser)', f'script    owner token in {os.path.join(folder, TOKEN_FILE)}']
+    return [f'owner     {link}   (open it once, in your browser)',
+            f'script    owner token in {os.path.join(folder, TOKEN_FILE)}']
 
 
 def read_secret(path: str) -> Optional[str]:

@@ -236,6 +236,21 @@ class OneCommit(Ground):
             self.commit(new, [('a', 'c')], 'p2', repo=hooked)
         self.assertEqual(self.repo.facts('main', 'p2'), (new, None, None))
 
+    def test_the_branch_is_queued_before_its_marker(self):
+        """git renames one lock after the other: queued the other way a kill leaves the marker of a commit that is lost."""
+        seen = os.path.join(self.folder, 'seen')
+        hook = os.path.join(self.path, 'hooks', 'reference-transaction')
+        os.makedirs(os.path.dirname(hook), exist_ok=True)
+        with open(hook, 'w') as file:
+            file.write(f'#!/bin/sh\ncat >> {seen}\n')
+        os.chmod(hook, 0o755)
+        hooked = git_repo.Repository(self.path, hooks=True)
+        self.addCleanup(hooked.close)
+        self.commit(self.base, [('a', 'b')], 'p1', repo=hooked)
+        with open(seen) as file:
+            names = [line.split()[2] for line in file]
+        self.assertEqual(names[:2], ['refs/heads/main', 'refs/proposals/p1'])
+
     def test_nothing_of_the_callers_git_reaches_ours(self):
         elsewhere = os.path.join(self.folder, 'elsewhere')
         saved = dict(os.environ)

@@ -3,6 +3,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -575,6 +576,18 @@ class TheProvider(Gitnest):
         self.assertEqual(self.click(proposal, 'decline')['error'], 'provider_unreachable')    # nobody knows what it has
         os.rename(self.provider + '.away', self.provider)
         self.assertEqual(self.click(proposal)['status'], 'executed')
+
+    def test_one_on_the_network_or_behind_a_command_is_never_asked(self):
+        listener = socket.create_server(('127.0.0.1', 0))
+        self.addCleanup(listener.close)
+        touched = self.provider + '.touched'
+        for url in (f'http://127.0.0.1:{listener.getsockname()[1]}/x.git', f'git://127.0.0.1:{listener.getsockname()[1]}/x',
+                    f'ext::touch {touched}', f'ssh://-oProxyCommand=touch%20{touched}/x'):
+            with self.subTest(url=url), self.assertRaises(gitnest_provider.ProviderError):
+                gitnest_provider.branch_at(self.repo, url, 'main')
+        listener.setblocking(False)
+        self.assertRaises(BlockingIOError, listener.accept)
+        self.assertFalse(os.path.exists(touched))
 
     def test_a_double_click_pushes_once(self):
         proposal, _ = self.ready(PROVIDER)
