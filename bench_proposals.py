@@ -22,11 +22,10 @@ from typing import Any, Callable, Dict, List, Sequence, Tuple
 import bench_ways
 import git_plumbing
 import git_repo
-import proposal_intake
 import proposals
 import published
 import published_proposals as article
-from bench_ways import AUTHOR, Desk
+from bench_ways import Desk
 from published import Figure
 from runs_proposals import Scene, scene
 

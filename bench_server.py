@@ -35,7 +35,6 @@ import mcp
 import published
 import server
 import tools
-import wire
 import workspace
 from published import Cell, Figure, Table
 from versioned import Ref

@@ -13,10 +13,9 @@ import os
 import random
 import subprocess
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 
 import git_plumbing
-import git_process
 import git_repo
 import proposal_intake
 import proposals

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from typing import Callable, Dict, List, NamedTuple, NoReturn, Optional, Sequence
+from typing import Callable, Dict, NamedTuple, NoReturn, Optional, Sequence
 
 # --- data ---------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import wrap_command
 import wrap_kill

@@ -7,6 +7,7 @@ import unittest
 
 import wrap
 import wrap_command
+import wrap_kill
 import wrap_process
 import wrap_stream
 
@@ -318,6 +319,29 @@ class Success(unittest.TestCase):
         think = {'type': 'item.completed', 'item': {'id': 'b', 'type': 'reasoning', 'text': 'hm'}}
         answer = judged(think, first, think, MESSAGE, MESSAGE, DONE)
         self.assertEqual((answer.text, answer.steps), ('yes', ['Thinking: hm', 'I look', 'Thinking: hm']))
+
+
+class WhoBelongsToARun(unittest.TestCase):
+    """The rules alone, on numbers that no process has; tests of real kills are in test_article3_runs.py."""
+    LEADER = 10_000_000
+
+    def members(self, leaders_start):
+        leader = wrap_kill.Process(self.LEADER, 'S', 1, self.LEADER, self.LEADER, leaders_start)
+        tool = leader._replace(pid=self.LEADER + 1, start=7)
+        run = wrap_kill.Run('mark', frozenset(), False, self.LEADER, 5)
+        return set(wrap_kill.members(run, {p.pid: p for p in (leader, tool)}, {}))
+
+    def test_a_group_whose_number_was_given_to_another_process_is_no_longer_ours(self):
+        self.assertEqual(self.members(leaders_start=5), {self.LEADER, self.LEADER + 1})
+        self.assertEqual(self.members(leaders_start=9), set())
+
+    def test_of_two_runs_only_the_last_one_going_claims_an_orphan_without_a_mark(self):
+        first, second = wrap_kill.begin('first', False), wrap_kill.begin('second', False)
+        self.addCleanup(wrap_kill.end, second)
+        self.addCleanup(wrap_kill.end, first)
+        self.assertFalse(wrap_kill.may_claim_orphans(first))
+        wrap_kill.end(second)
+        self.assertTrue(wrap_kill.may_claim_orphans(first))
 
 
 if __name__ == '__main__':
