@@ -24,7 +24,7 @@ def room(tx: Tx, arguments: dict) -> Ref:
 
 def propose(call: Call) -> Answer:
     return rooms.propose_room_app_install(call.tx, call.actor, call.arguments, call.now_us,
-                                          call.state.config.ttl * 1_000_000)
+                                          int(call.state.config.ttl * 1_000_000))
 
 
 TOOLS: List[Tool] = [

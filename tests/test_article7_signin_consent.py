@@ -156,6 +156,12 @@ class OwnersDoor(Case):
         reply = self.world.post_json('/owner/list_connections', {}, {'Authorization': f'Owner {old}'})
         self.assertEqual(reply.json['error'], 'owner_required')
 
+    def test_a_tick_of_a_tool_that_there_is_not_is_a_slip_and_says_so(self):
+        reply = self.world.post_json('/owner/save_tools', {'connection': 'x', 'off': ['edit_note_tab', 'edit_nota_tab']},
+                                     {'Authorization': f'Owner {self.world.owner_token}'})
+        self.assertEqual((reply.status, reply.json['error'], reply.json['field']), (400, 'invalid_argument', 'off'))
+        self.assertIn('edit_nota_tab', reply.json['message'])
+
     def test_the_owners_token_outlives_the_server(self):
         token = self.world.owner_token
         server.stop(self.world.running)
