@@ -1,6 +1,7 @@
 """Article 3: the command, the rows of the parser, what counts as success. Streams and runs: the modules beside."""
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -334,6 +335,15 @@ class WhoBelongsToARun(unittest.TestCase):
     def test_a_group_whose_number_was_given_to_another_process_is_no_longer_ours(self):
         self.assertEqual(self.members(leaders_start=5), {self.LEADER, self.LEADER + 1})
         self.assertEqual(self.members(leaders_start=9), set())
+
+    @unittest.skipUnless(wrap_kill.LINUX, 'elsewhere nothing tells when a process began')
+    def test_a_signal_reaches_only_the_process_that_was_meant_and_not_one_with_its_number(self):
+        with subprocess.Popen(['sleep', '60']) as child:
+            start = wrap_kill.read_stat(str(child.pid)).start
+            wrap_kill.send(child.pid, start - 1, signal.SIGKILL)
+            self.assertIsNone(child.poll())
+            wrap_kill.send(child.pid, start, signal.SIGTERM)
+            self.assertEqual(child.wait(), -signal.SIGTERM)
 
     def test_of_two_runs_only_the_last_one_going_claims_an_orphan_without_a_mark(self):
         first, second = wrap_kill.begin('first', False), wrap_kill.begin('second', False)
