@@ -1,6 +1,7 @@
 """Articles 5 and 6: the owner's pages: every page for every person, every click from a form, what is refused or kept."""
 import html
 import json
+import re
 import unittest
 from unittest import mock
 from urllib.parse import urlencode
@@ -179,6 +180,20 @@ class Connected(Case):
         self.assertIn(self.world.running.url, shown)
         self.assertIn('claude mcp add --transport http osfoundry ' + self.world.running.url, shown)
         self.assertNotIn('Add to project', shown)
+
+    def test_buttons_and_states_have_the_published_names(self):
+        first = self.owner.get(self.owner.home).text
+        pending = self.owner.send(self.owner.page(), 'add_assistant', display_name='Waiting', assistant='claude')['location']
+        at = ('connection', self.active()[0])
+        self.owner.send(self.owner.page(*at), 'remove_from_project')
+        active = self.owner.page(*at).text
+        for shown, names in ((first, ('Connected agents', 'Connect in three steps', 'Assistant', 'Display name', 'Add assistant')),
+                             (self.owner.get(pending).text, ('Setup pending.', 'Revoke connection')),
+                             (active, ('Connected.', 'Add to project', 'Invite', 'Save tools', 'Revoke connection')),
+                             (self.owner.page('approval').text, ('Needs your approval',))):
+            for name in names:
+                with self.subTest(name=name):
+                    self.assertRegex(re.sub(r'<bdi>|</bdi>', '', shown), f'>\\s*{re.escape(name)}')
 
     def test_the_owner_opens_closes_and_revokes_with_forms_and_the_next_call_knows(self):
         connection, token = self.active()
