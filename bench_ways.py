@@ -28,6 +28,7 @@ AUTHOR, APPROVER = person('Claude (bench)', 'bench@connection.invalid'), 'person
 ACTOR = 'connection:bench'
 LARGE_FOLDERS, LARGE_FILES = 200, 100     # 20,000 files
 FILE_BYTES = 10_000
+EIGHT, DISK = 'eight processes', 'one sync'      # the second tells how busy the disk is
 Files = List[Tuple[str, str]]
 
 # --- rules --------------------------------------------------------------------
@@ -128,12 +129,13 @@ def in_turn(folder: str, row: str, n: int) -> Dict[str, List[float]]:
     ways: Dict[str, Callable[[Files, str], Callable[[], str]]] = {}
     desk = Desk(os.path.join(folder, 'ours'), git_repo.Repository, tree)
     ways['one pack'] = lambda files, name: approval(desk, files)
-    for way, make in (('eight processes', eight_processes), ('pygit2', with_pygit2), ('dulwich', with_dulwich)):
+    for way, make in ((EIGHT, eight_processes), ('pygit2', with_pygit2), ('dulwich', with_dulwich)):
         path = os.path.join(folder, way.replace(' ', '-') + '.git')
         subprocess.run(['cp', '-r', desk.path, path], check=True)
         prepared = make(path)
         if prepared:
             ways[way] = prepared
+    ways[DISK] = lambda files, name: lambda: one_sync(os.path.join(folder, 'probe-' + name))
     spent: Dict[str, List[float]] = {way: [] for way in ways}
     draw = random.Random(1)
     with desk:
@@ -145,6 +147,12 @@ def in_turn(folder: str, row: str, n: int) -> Dict[str, List[float]]:
                 work()
                 spent[way] += [time.perf_counter() - started] if number >= 2 else []
     return spent
+
+
+def one_sync(path: str) -> None:
+    """The least that anything durable waits for."""
+    git_repo.write_file(path, b'x' * 4096)
+    git_repo.sync(path)
 
 
 def approval(desk: Desk, files: Files) -> Callable[[], Any]:
