@@ -59,7 +59,8 @@ class Transcripts(unittest.TestCase):
         printed = json.loads(out)
         tables = {table['table']: table for table in printed['tables']}
         self.assertEqual(set(tables), {'What the check costs', 'The check on the database'})
-        self.assertTrue(all(cell['here'] > 0 for cell in tables['The check on the database']['cells']))
+        timings = [cell for cell in tables['The check on the database']['cells'] if cell['unit'] == 'µs']
+        self.assertTrue(all(cell['here'] > 0 for cell in timings))
         self.assertEqual(status, 0 if printed['holds'] == printed['of'] else 1, err)    # a busy machine may break an order
 
 
