@@ -91,9 +91,7 @@ def repository_id(path: str) -> str:
 
 def ask(path: str) -> bool:
     """A person at a terminal agrees; nobody else can."""
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():       # None: it was closed before we began
         return False
-    try:
-        return input(WHAT_IT_DOES.format(path=path)).strip().lower() in ('y', 'yes')
-    except EOFError:                      # Ctrl-D
-        return False
+    print(WHAT_IT_DOES.format(path=path), end='', file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ('y', 'yes')

@@ -57,7 +57,7 @@ def allowed(tool: Dict[str, Any], arguments: Dict[str, Any], yes: bool) -> bool:
     print(shown(f'{tool["name"]} {json.dumps(arguments, ensure_ascii=False)}'), file=sys.stderr)
     if yes:
         return True
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():       # None: it was closed before we began
         print('not read-only, and nobody here to ask: --yes allows it', file=sys.stderr)
         return False
     print('Allow this call? [y/N] ', end='', file=sys.stderr, flush=True)

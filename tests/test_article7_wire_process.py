@@ -131,7 +131,7 @@ class Starting(WithFolder):
                 child = subprocess.Popen([sys.executable, 'server.py', '--port', '0', '--data', self.data, '--repo', repo],
                                          cwd=TOP, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 self.addCleanup(self.reap, child)
-                while not child.stdout.readline().startswith(b'forge'):
+                while not child.stderr.readline().startswith(b'forge'):
                     pass
                 os.write(terminal, answer)
                 self.assertNotIn(b'Traceback', child.communicate()[1])
@@ -139,6 +139,12 @@ class Starting(WithFolder):
                 os.close(terminal)
                 os.close(theirs)
                 self.assertFalse(os.path.exists(os.path.join(repo, 'osfoundry')))
+
+    def test_with_a_closed_standard_input_nobody_is_asked_and_that_is_a_no(self):
+        done = subprocess.run(['sh', '-c', 'exec "$0" server.py --port 0 --data "$1" --repo "$2" <&-', sys.executable, self.data,
+                               bare(self.folder)], cwd=TOP, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr.count('\n')), (1, 1), done.stderr)
+        self.assertIn('start the server once in a terminal', done.stderr)
 
     def test_a_folder_that_is_no_repository_is_one_line_and_1_and_nobody_is_asked(self):
         with redirect_stderr(StringIO()) as log:
