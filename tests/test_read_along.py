@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGES = sorted(name for name in os.listdir(TOP) if name.endswith('.py'))
@@ -32,6 +33,18 @@ def readme_commands():
     """The `python3 FILE …` lines of the README's fenced blocks and table cells, without their comments."""
     for line in re.findall(r'(?:^|`|\$ )(python3 [\w./-]+\.py[^`\n]*)', text_of('README.md'), re.MULTILINE):
         yield line.split('  ')[0].split(' #')[0].strip()
+
+
+def help_of(command):
+    """The words that ask this command, or its sub-command, for help."""
+    words = command.split()
+    verb = [words[2]] if len(words) > 2 and re.fullmatch(r'[a-z][a-z-]*', words[2]) else []
+    return (words[1], *verb)
+
+
+def run_help(asked):
+    return subprocess.run([sys.executable, *asked, '--help'], cwd=TOP, text=True, capture_output=True,
+                          stdin=subprocess.DEVNULL)
 
 
 class Pages(unittest.TestCase):
@@ -104,20 +117,26 @@ class Readme(unittest.TestCase):
                 self.assertTrue(os.path.exists(os.path.join(TOP, name)), f'{name} is named but not there')
 
     def test_every_command_it_names_is_there_and_its_options_are_in_the_help(self):
-        helps = {}
-        for command in sorted(set(readme_commands())):
+        commands = sorted(set(readme_commands()))
+        with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
+            helps = sorted(set(map(help_of, commands)))
+            asked = dict(zip(helps, pool.map(run_help, helps)))
+        for command in commands:
             with self.subTest(command=command):
-                words = command.split()
-                path = os.path.join(TOP, words[1])
-                self.assertTrue(os.path.exists(path), f'{words[1]} is not there')
-                verb = [words[2]] if len(words) > 2 and re.fullmatch(r'[a-z][a-z-]*', words[2]) else []
-                asked = (words[1], *verb)
-                if asked not in helps:
-                    helps[asked] = subprocess.run([sys.executable, path, *verb, '--help'], cwd=TOP, text=True,
-                                                  capture_output=True, stdin=subprocess.DEVNULL)
-                self.assertEqual(helps[asked].returncode, 0, helps[asked].stderr)
+                answer = asked[help_of(command)]
+                self.assertEqual(answer.returncode, 0, answer.stderr)
                 for option in re.findall(r'(?<= )--[a-z-]+', command):
-                    self.assertIn(option, helps[asked].stdout)
+                    self.assertIn(option, answer.stdout)
+
+    def test_every_function_it_says_to_copy_stands_in_a_file_of_its_row(self):
+        table = text_of('README.md').split('## Copy this')[1]
+        rows = re.findall(r'^\| .* \| (`.*`.*) \| (`.*`) \|$', table, re.MULTILINE)
+        self.assertTrue(rows)
+        for files, functions in rows:
+            texts = ''.join(text_of(name) for name in re.findall(r'`(\w+\.py)`', files))
+            for name in re.findall(r'`(\w+)`', functions):
+                with self.subTest(function=name):
+                    self.assertTrue(re.search(rf'(?m)^ *(?:def|class) {name}\b', texts), f'not in {files}')
 
 
 class Figures(unittest.TestCase):
