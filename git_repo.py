@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -240,8 +239,8 @@ class Repository:
             written = os.path.join(self._ours, name)           # gc deletes what is called tmp_* beside the packs
             for data, suffix in ((pack, '.pack'), (index, '.idx')):
                 write_file(written + suffix, data, 0o444 & ~self._umask)
-            with ThreadPoolExecutor(2) as pool:                # at the same time: the two share one wait for the disk
-                list(pool.map(sync, (written + '.pack', written + '.idx')))
+            for suffix in ('.pack', '.idx'):
+                sync(written + suffix)
             for suffix in ('.pack', '.idx'):
                 os.replace(written + suffix, path + suffix)
             sync(self._packs)
@@ -326,6 +325,8 @@ def write_file(path: str, data: bytes, mode: int = 0o644) -> None:
         while view:
             view = view[os.write(fd, view):]
         os.fchmod(fd, mode)                                   # whatever our umask is
+        if hasattr(os, 'posix_fadvise'):                      # it goes to the disk now, beside what we write next:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)     # of two files that are synced the second waits little
     finally:
         os.close(fd)
 
