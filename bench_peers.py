@@ -50,9 +50,10 @@ class Peer(NamedTuple):
 
 
 PEERS = [Peer('ours', '', ''), Peer('subprocess.run', '', ''),
-         Peer('openai-codex-sdk', 'openai_codex_sdk', 'openai-codex-sdk'),
+         Peer('openai-codex-sdk', 'openai_codex_sdk.abort', 'openai-codex-sdk'),
          Peer('codex-sdk-python', 'codex_sdk', 'codex-sdk-python'),
-         Peer("claude-agent-sdk's transport", 'claude_agent_sdk', 'claude-agent-sdk')]
+         Peer("claude-agent-sdk's transport", 'claude_agent_sdk._internal.transport.subprocess_cli',
+              'claude-agent-sdk')]
 COLUMNS = ('right', 'latest return', 'left running')
 Told = Tuple[str, Optional[str]]     # text, error
 
@@ -136,6 +137,9 @@ def drive(name: str, mode: str) -> int:
     sys.path[:] = [folder for folder in sys.path if os.path.realpath(folder or '.') != os.path.realpath(HERE)]
     run = {'ours': drive_ours, 'subprocess.run': drive_subprocess, 'openai-codex-sdk': drive_openai,
            'codex-sdk-python': drive_codex_sdk, "claude-agent-sdk's transport": drive_claude}[name]
+    module = next(peer.module for peer in PEERS if peer.name == name)
+    if module:
+        importlib.import_module(module)      # seconds, for some: not counted
     began = time.monotonic()
     try:
         text, error = run(program, case.prompt)
@@ -211,8 +215,9 @@ async def through_transport(sdk, transport_of, program: str, prompt: str) -> Tol
         return
         yield {}
 
+    complaints: List[str] = []
     transport = transport_of.SubprocessCLITransport(
-        prompt=nothing(), options=sdk.ClaudeAgentOptions(cli_path=program, stderr=lambda _line: None))
+        prompt=nothing(), options=sdk.ClaudeAgentOptions(cli_path=program, stderr=complaints.append))
     events: List[dict] = []
 
     async def read() -> None:
@@ -230,7 +235,7 @@ async def through_transport(sdk, transport_of, program: str, prompt: str) -> Tol
     finally:
         await transport.close()
     text, error = fold(events)
-    return text, error or failure
+    return text, error or failure and '\n'.join([failure, *complaints[-3:]])
 
 
 def version_of(peer: Peer, python: str) -> Optional[str]:
