@@ -2,12 +2,14 @@
 import html
 import json
 import re
+import threading
 import unittest
 from unittest import mock
 from urllib.parse import urlencode
 
 from tests.pages_world import Person, World
 
+import activity
 import demo
 import host
 import oauth
@@ -241,6 +243,26 @@ class Connected(Case):
         self.world.click('set_role', of='mika', kind='workspace', id='workspace', role='viewer')
         self.assertEqual(mika.send(page, 'revoke').status, 403)
         self.assertEqual(self.world.outcome(token), 'ok')
+
+
+class RecentActivity(Case):
+    def test_a_page_waits_for_lines_that_are_being_written_just_now(self):
+        batch, started = self.world.state.activity, threading.Event()
+        batch.add(activity.Line('conn-x', 'read_note_tab', 'note', 'n', 'ok', 1))
+        with self.world.state.db.write():                  # whoever writes the lines waits here
+            while batch._lines:
+                threading.Event().wait(0.005)              # until the batch's own thread has taken them
+
+            def page():
+                started.set()
+                batch.flush()
+            reader = threading.Thread(target=page)
+            reader.start()
+            started.wait()
+            reader.join(0.3)
+            self.assertTrue(reader.is_alive(), 'the page would have shown a list without them')
+        reader.join()
+        self.assertEqual(self.world.rows("SELECT outcome FROM activity WHERE connection = 'conn-x'"), [('ok',)])
 
 
 class Forms(Case):
