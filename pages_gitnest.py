@@ -11,7 +11,7 @@ from typing import Tuple
 
 import gitnest
 import pages
-from pages import View, area, between, card, details, field, form, inline, listed, soft, tag, text, when
+from pages import View, area, between, card, details, field, form, listed, soft, tag, text, when
 from pages_content import item_name, whereabouts
 from versioned import Ref, Tx
 
@@ -75,6 +75,5 @@ def policy_form(view: View, repository_id: str, policy: gitnest.Policy) -> str:
                 area('Paths to look at twice, one a line; a folder ends in a slash', 'look_twice',
                      '\n'.join(policy.look_twice), 3) +
                 field('Look twice over so many bytes; empty for never', 'look_twice_over', over, 'number', '') +
-                inline(field('Provider, as it is shown', 'provider', policy.provider, more='') +
-                       field('Its address; never shown again', 'provider_url', '', more='')),
-                'Save policy', repository_id=repository_id)
+                field('Provider, as it is shown', 'provider', policy.provider, more='') +
+                field('Its address; never shown again', 'provider_url', '', more=''), 'Save policy', repository_id=repository_id)
