@@ -535,6 +535,19 @@ class TheProvider(Gitnest):
         os.unlink(hook)
         self.assertEqual(self.click(proposal)['status'], 'executed')
 
+    def test_after_a_refusal_what_another_proposal_published_is_not_ours(self):
+        change_set, pins = self.composed()
+        refused = self.ask(PROVIDER, **pins)['proposal_id']
+        hook = self.hook('exit 1\n')
+        self.assertEqual(self.click(refused)['error'], 'provider_refused')
+        os.unlink(hook)
+        self.assertEqual(self.do(PROVIDER, **pins)['status'], 'executed')
+        self.assertEqual(self.click(refused)['error'], 'provider_branch_exists')
+        self.assertEqual(len(self.pulls()), 1)
+        with self.db.write() as tx:                       # nobody waits for a push any more: it can be taken back
+            asked = {'proposal_id': refused, 'idempotency_key': 'taken-back-1'}
+            self.assertEqual(gitnest_proposals.withdraw(tx, CLAUDE, asked, NOW)['status'], 'withdrawn')
+
     def test_one_that_has_the_branch_already_is_not_overwritten(self):
         proposal, change_set = self.ready(PROVIDER)
         git(self.path, 'push', '--quiet', self.provider, f'{self.base}:refs/heads/change-sets/{change_set}')
