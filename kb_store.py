@@ -261,7 +261,7 @@ def hits(tx: Tx, knowledge_base: str, found: Sequence[str], wanted: Sequence[str
 
 def snippet(content: str, wanted: Sequence[str]) -> str:
     """One line around the first word found, or the beginning."""
-    places = [place for place in map(fold(content).find, wanted) if place >= 0]
+    places = [place for place in map(fold(content).find, wanted) if place >= 0] if wanted else []
     start = max(0, unfolded(content, min(places)) - SNIPPET_LENGTH // 4) if places else 0
     return ' '.join(content[start:start + SNIPPET_LENGTH].split())
 
