@@ -70,10 +70,10 @@ def verdicts(view: View, found: gitnest.ChangeSet, name: str) -> str:
 
 def policy_form(view: View, repository_id: str, policy: gitnest.Policy) -> str:
     over = '' if policy.look_twice_over == gitnest.UNLIMITED else str(policy.look_twice_over)
-    return form(view, 'set_policy', area('Required checks, one a line', 'required_checks',
-                                         '\n'.join(policy.required_checks), 3) +
-                area('Paths to look at twice, one a line; a folder ends in a slash', 'look_twice',
-                     '\n'.join(policy.look_twice), 3) +
-                field('Look twice over so many bytes; empty for never', 'look_twice_over', over, 'number', '') +
-                field('Provider, as it is shown', 'provider', policy.provider, more='') +
-                field('Its address; never shown again', 'provider_url', '', more=''), 'Save policy', repository_id=repository_id)
+    checks, paths = '\n'.join(policy.required_checks), '\n'.join(policy.look_twice)
+    inner = (area('Required checks, one a line', 'required_checks', checks, 3) +
+             area('Paths to look at twice, one a line; a folder ends in a slash', 'look_twice', paths, 3) +
+             field('Look twice over so many bytes; empty for never', 'look_twice_over', over, 'number', '') +
+             field('Provider, as it is shown', 'provider', policy.provider, more='') +
+             field('Its address; never shown again', 'provider_url', '', more=''))
+    return form(view, 'set_policy', inner, 'Save policy', repository_id=repository_id)
