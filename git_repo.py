@@ -326,7 +326,7 @@ def write_file(path: str, data: bytes, mode: int = 0o644) -> None:
             view = view[os.write(fd, view):]
         os.fchmod(fd, mode)                                   # whatever our umask is
         if hasattr(os, 'posix_fadvise'):                      # it goes to the disk now, beside what we write next:
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)     # of two files that are synced the second waits little
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)     # of two synced files the second waits little
     finally:
         os.close(fd)
 
