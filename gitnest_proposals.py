@@ -83,9 +83,11 @@ class Click(NamedTuple):
 # --- rules --------------------------------------------------------------------
 
 def find(tx: Tx, proposal: str) -> Pinned:
-    row = tx.execute('SELECT p.*, g.author, g.change_set, g.expected_version, g.expected_oid, g.body, g.intent_us, '
-                     'g.result FROM proposals p JOIN gitnest_pins g ON g.proposal = p.proposal WHERE p.proposal = ?',
-                     (proposal,)).fetchone()
+    # A composition's intent is its file import's.
+    row = tx.execute('SELECT p.*, g.author, g.change_set, g.expected_version, g.expected_oid, g.body, '
+                     'COALESCE(g.intent_us, f.intent_us), g.result FROM proposals p '
+                     'JOIN gitnest_pins g ON g.proposal = p.proposal '
+                     'LEFT JOIN file_imports f ON f.proposal = p.proposal WHERE p.proposal = ?', (proposal,)).fetchone()
     if row is None:
         raise Refusal('not_found', f'there is no proposal {proposal!r}')
     return Pinned(*row)
@@ -177,10 +179,6 @@ INTAKES: Dict[str, Callable[..., dict]] = {
     NATIVE: intake_native, PROVIDER: intake_provider}
 
 
-def status_now(row: Pinned, now_us: int) -> str:
-    return 'expired' if row.status == 'pending' and row.intent_us is None and now_us >= row.expires_us else row.status
-
-
 def waiting(tx: Tx, repository: str, now_us: int) -> List[tuple]:
     """(proposal, tool, author) of all that needs the owner's approval, of every kind, the oldest first."""
     return tx.execute(
@@ -196,24 +194,15 @@ def read_proposal(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
         raise Refusal('not_found', f'there is no proposal {row.proposal!r}')
     pins = {'change_set_id': row.change_set, VERSION: row.expected_version, OID: row.expected_oid,
             'reason': row.reason or None}
-    return {'proposal_id': row.proposal, 'status': status_now(row, now_us), 'tool': row.tool,
+    status = proposal_intake.status_now(row, row.intent_us is not None, now_us)
+    return {'proposal_id': row.proposal, 'status': status, 'tool': row.tool,
             'expires_at': versioned.stamp_text(row.expires_us), **json.loads(row.result),
             **{name: value for name, value in pins.items() if value is not None}}
 
 
 def withdraw(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
-    def work() -> dict:
-        row = find(tx, arguments['proposal_id'])
-        if row.actor != actor:
-            raise Refusal('not_found', f'there is no proposal {row.proposal!r}')
-        status = status_now(row, now_us)
-        if status != 'pending':
-            raise Refusal('already_decided', f'the proposal is {status}', status=status)
-        if row.intent_us is not None:
-            raise Refusal('decision_under_way', 'the owner is approving it: read the proposal again')
-        proposal_intake.close(tx, row, 'withdrawn', actor, now_us)
-        return {'proposal_id': row.proposal, 'status': 'withdrawn'}
-    return versioned.once(tx, actor, arguments['idempotency_key'], 'withdraw_proposal', arguments, work)
+    return versioned.once(tx, actor, arguments['idempotency_key'], 'withdraw_proposal', arguments,
+                          lambda: proposal_intake.take_back(tx, actor, find(tx, arguments['proposal_id']), now_us))
 
 
 # What the click compares, and what it does.

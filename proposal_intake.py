@@ -9,7 +9,7 @@ owner sees (proposal_card.py), who may call (access.py), the other six propose t
 """
 import json
 import uuid
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 import git_paths
 import versioned
@@ -195,14 +195,15 @@ def of_actor(tx: Tx, actor: str, proposal: str) -> Proposal:
     return row
 
 
-def status_now(row: Proposal, now_us: int) -> str:
+def status_now(row: Any, under_way: bool, now_us: int) -> str:
     """Nobody writes 'expired' at midnight. With a decision under way it is not expired: git may have done it."""
-    return 'expired' if row.status == 'pending' and row.commit_oid is None and now_us >= row.expires_us else row.status
+    return 'expired' if row.status == 'pending' and not under_way and now_us >= row.expires_us else row.status
 
 
 def read_proposal(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     row = of_actor(tx, actor, arguments['proposal_id'])
-    found = {'proposal_id': row.proposal, 'status': status_now(row, now_us), 'branch': row.branch,
+    status = status_now(row, row.commit_oid is not None, now_us)
+    found = {'proposal_id': row.proposal, 'status': status, 'branch': row.branch,
              'base_oid': row.base_oid, 'paths': [path for path, _ in json.loads(row.files)],
              'expires_at': versioned.stamp_text(row.expires_us)}
     if row.status == 'executed':
@@ -213,14 +214,18 @@ def read_proposal(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
 def withdraw(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     """The proposer takes it back while nobody has decided."""
     return versioned.once(tx, actor, arguments['idempotency_key'], 'withdraw_proposal', arguments,
-                          lambda: _withdraw(tx, of_actor(tx, actor, arguments['proposal_id']), now_us))
+                          lambda: take_back(tx, actor, find(tx, arguments['proposal_id']), now_us))
 
 
-def _withdraw(tx: Tx, row: Proposal, now_us: int) -> dict:
-    status = status_now(row, now_us)
+def take_back(tx: Tx, actor: str, row: Any, now_us: int) -> dict:
+    """Of every kind of proposal. `row.intent_us`: a decision was stored, and what became of it git knows."""
+    if row.actor != actor:
+        raise Refusal('not_found', f'there is no proposal {row.proposal!r}')
+    under_way = row.intent_us is not None
+    status = status_now(row, under_way, now_us)
     if status != 'pending':
         raise Refusal('already_decided', f'the proposal is {status}', status=status)
-    if row.commit_oid is not None:
+    if under_way:
         raise Refusal('decision_under_way', 'the owner is approving it: read the proposal again')
     close(tx, row, 'withdrawn', row.actor, now_us)
     return {'proposal_id': row.proposal, 'status': 'withdrawn'}

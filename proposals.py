@@ -276,7 +276,8 @@ def bring_to_an_end(db: Database, repo: Repository, proposal: str, click: Click)
         if git.contains:
             record_executed(tx, row, row.commit_oid, click)
         elif git.marker is None:                          # a marker without its branch still tells whose it is
-            tx.execute('UPDATE file_imports SET commit_oid = NULL WHERE proposal = ?', (proposal,))
+            tx.execute('UPDATE file_imports SET commit_oid = NULL, committer = NULL, intent_us = NULL '
+                       'WHERE proposal = ?', (proposal,))
 
 
 def decide_naive(db: Database, repo: Repository, row: Proposal, click: Click) -> dict:

@@ -391,6 +391,23 @@ class BetweenTheClickAndGit(Gitnest):
             recorded = gitnest.find(tx, change_set).composition_oid
         self.assertEqual(recorded, answer.get('commit'))
 
+    def test_a_withdrawal_at_each_step_of_a_composition(self):
+        for step in STEPS:
+            with self.subTest(step=step):
+                proposal, change_set = self.ready(COMPOSITION)
+                told = []
+
+                def withdraw():
+                    asked = {'proposal_id': proposal, 'idempotency_key': f'key-{next(self.keys):08d}'}
+                    try:
+                        with self.db.write() as tx:
+                            told.append(gitnest_proposals.withdraw(tx, CLAUDE, asked, NOW)['status'])
+                    except Refusal as refusal:
+                        told.append(refusal.code)
+                status = self.click(proposal, repo=self.stepping(**{step: withdraw}))['status']
+                self.assertEqual((status, told), ('withdrawn', ['withdrawn']) if STEPS.index(step) < 2
+                                 else ('executed', ['decision_under_way']))
+
     @contextmanager
     def while_pushing(self, before=lambda: None, after=lambda: None):
         saved = gitnest_provider.push
