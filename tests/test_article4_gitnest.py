@@ -203,6 +203,17 @@ class WhatItLeadsTo(Gitnest):
                          {VERSION: 1, 'current_version': 2})
         self.assertRefused('not_found', self.ask, COMPOSITION, change_set_id='nowhere', **{VERSION: 1})
 
+    def test_a_change_set_of_another_repository_does_not_exist_here(self):
+        _, pins = self.composed()
+        work = self.do(WORK, title='Ship it')['work_id']
+        with self.db.write() as tx:
+            proposal_intake.register(tx, 'r2')            # where this connection may perhaps look, and there is nothing
+        self.assertRefused('not_found', self.ask, NATIVE, **pins, repository_id='r2')
+        with self.db.read() as tx:
+            self.assertRefused('not_found', gitnest.find_in, tx, 'r2', pins['change_set_id'])
+            self.assertRefused('not_found', gitnest.read_work, tx, 'r2', work)
+            self.assertEqual(gitnest.list_work(tx, 'r2'), {'work': [], 'change_sets': []})
+
     def test_without_a_provider_there_is_no_publication_to_one(self):
         _, pins = self.composed()
         self.set_policy(provider='', provider_url='')
