@@ -90,6 +90,11 @@ class ClaudeProcess:
         raise Failed(self.last_words('it ended in the middle of the turn'))
 
     def last_words(self, what: str) -> str:
+        """Its pipes close a moment before it can be seen to have ended: until then the pool would lease it again."""
+        try:
+            self.process.wait(FAREWELL_S)
+        except subprocess.TimeoutExpired:
+            pass
         self.drain.join(1.0)
         return f'{what}: {"".join(self.complaints)[-300:].strip() or "nothing on stderr"}'
 

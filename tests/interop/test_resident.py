@@ -102,8 +102,7 @@ class Pool(unittest.TestCase):
     def test_a_crash_in_the_middle_of_a_turn_leaves_the_watermark_where_it_was(self):
         _, snapshot, _ = self.mention(0)
         native = next(iter(self.processes))
-        self.processes[native].process.kill()        # the pool may still think it lives: the turn itself fails
-        self.processes[native].alive = lambda: True
+        self.processes[native].process.kill()        # the pool does not know yet: the turn itself fails
         with self.assertRaises(resident_claude.Failed):
             self.processes[native].turn('hello')
         held, rows, _ = self.mention(5)
