@@ -400,12 +400,15 @@ def wrong_flags(config: Config) -> Optional[str]:
 def main(argv: Sequence[str]) -> int:
     config = parse_flags(argv)
     os.umask(0o077)
-    # A pipe, not an Event: a handler that runs while Event.wait() holds its lock would wait for that lock for ever.
+    # The interpreter itself writes to the pipe when a signal comes. A handler would run only after the read below,
+    # if the signal came just before that read; and one that sets an Event may wait for the Event's own lock for ever.
     stopped, stop_now = os.pipe()
+    os.set_blocking(stop_now, False)
     try:
         running = start(config, room_for(wire.Limits()))
+        signal.set_wakeup_fd(stop_now)
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: os.write(stop_now, b'.'))
+            signal.signal(number, lambda *_: None)
     except (OSError, Refusal) as error:
         print(f'server.py: {error}', file=sys.stderr)
         return 1

@@ -305,11 +305,14 @@ def run_program(args: argparse.Namespace, command: List[str], prompt: str, stopp
     heard = [number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
              if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, stop) for number in heard}
+    # A handler alone would run after the loop's wait, not before it, if its signal came just before that wait.
+    woken = signal.set_wakeup_fd(cancel.wakeup_fd())
     try:
         if args.file:
             return run_file(command, timeout, options=options)
         return run_events(command, timeout, options=options, on_event=show_progress())
     finally:
+        signal.set_wakeup_fd(woken)
         for number, handler in before.items():
             signal.signal(number, handler)
         cancel.close()

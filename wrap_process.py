@@ -54,9 +54,14 @@ class Cancel:
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)      # set_wakeup_fd demands it
 
     def cancel(self) -> None:
         os.write(self._write, b'.')
+
+    def wakeup_fd(self) -> int:
+        """For signal.set_wakeup_fd: the interpreter itself writes here when a signal that is handled comes."""
+        return self._write
 
     def fileno(self) -> int:
         return self._read
