@@ -80,7 +80,7 @@ class Stage(unittest.TestCase):
                 run = subprocess.Popen([sys.executable, 'client.py', 'race', '--trials', '100000'], cwd=TOP,
                                        env={**os.environ, 'TMPDIR': folder}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
                 self.addCleanup(run.kill)
-                while not glob.glob(os.path.join(folder, '*', 'state.db')):
+                while not glob.glob(os.path.join(folder, '*', 'owner-token')):     # the server's own: it runs
                     self.assertIsNone(run.poll())
                     time.sleep(0.05)
                 run.send_signal(number)
