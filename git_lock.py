@@ -13,7 +13,7 @@ import re
 import threading
 import time
 from contextlib import contextmanager
-from typing import Iterator, List, NamedTuple, Sequence
+from typing import Callable, Iterator, List, NamedTuple, Sequence
 
 import git_process
 from git_objects import GitError
@@ -40,12 +40,14 @@ class Note(NamedTuple):
 # --- I/O ----------------------------------------------------------------------
 
 class DecisionLock:
-    """`fd` is the lock file while the lock is held, for the child that must inherit it."""
+    """`fd` is the lock file while the lock is held, for the child that must inherit it. `heir_is_idle`: whether nobody
+    who inherited it can still be at work; then the child may keep it for the next decision."""
 
-    def __init__(self, path: str, name: str = 'lock'):
+    def __init__(self, path: str, name: str = 'lock', heir_is_idle: Callable[[], bool] = lambda: False):
         self._path, self._ours, self._name = path, os.path.join(path, FOLDER), name
         self._packs = os.path.join(path, 'objects', 'pack')
         self._one_at_a_time, self._swept, self.fd = threading.Lock(), False, -1
+        self._heir_is_idle = heir_is_idle
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -53,16 +55,24 @@ class DecisionLock:
         if not self._one_at_a_time.acquire(timeout=LOCK_WAIT_S):
             raise GitError('busy', 'another decision is under way: try again')
         try:
-            self.fd = os.open(os.path.join(self._ours, self._name), os.O_RDWR | os.O_CREAT, 0o600)
+            if self.fd < 0:
+                self.fd = os.open(os.path.join(self._ours, self._name), os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 _flock(self.fd, give_up)
                 self._sweep()
                 yield
-            finally:                                          # closed, not unlocked: a child may still hold it
-                os.close(self.fd)
-                self.fd = -1
+            finally:
+                if self._heir_is_idle():
+                    fcntl.flock(self.fd, fcntl.LOCK_UN)
+                else:                                         # closed, not unlocked: a child may still hold it
+                    self.close()
         finally:
             self._one_at_a_time.release()
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
     def note(self, note: Note) -> None:
         os.ftruncate(self.fd, 0)

@@ -10,7 +10,7 @@ Not here: a main of its own, the reference transaction and the lock (git_repo.py
 """
 import os
 import tempfile
-from typing import Optional
+from typing import List, Optional
 
 from git_lock import MARKERS
 from git_objects import Build, GitError, Intent
@@ -65,6 +65,11 @@ class Plumbing(Repository):
         parent = ['-p', intent.parent] if intent.parent else []
         return self.git('-c', 'i18n.commitEncoding=UTF-8', 'commit-tree', tree, *parent,
                         text=intent.message.rstrip('\n') + '\n', environ=people).strip()
+
+    def _update(self, commands: List[str]) -> None:
+        """The eighth process."""
+        text = '\n'.join(['start', *commands, 'prepare', 'commit', ''])
+        self._finish(self._start_updater(), 'update-ref', text)
 
     def overwrite(self, branch: str, new: str) -> None:
         """demo only: the naive way. Whatever was put on the branch since the look is lost, and nobody is told."""

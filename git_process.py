@@ -1,7 +1,7 @@
-"""git_process.py - git as a child process: a clean environment, a deadline, and one reader that stays open.
+"""git_process.py - git as a child process: a clean environment, a deadline, and two that stay open.
 
 Article 4, "Quanto costa?": almost all of an approval is the start of processes. So the reads go through one process
-that was started before, and whoever counts processes counts calls of `run`.
+that was started before, and the reference transactions through another.
 
 Not here: what is asked and what is written (git_repo.py), the bytes (git_objects.py).
 """
@@ -9,7 +9,7 @@ import os
 import select
 import subprocess
 import threading
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from git_objects import OID, GitError
 
@@ -17,6 +17,7 @@ from git_objects import OID, GitError
 
 GIT_DEADLINE_S = 60.0           # no git child is waited for any longer
 READ_LIMIT = 1 << 26            # bytes of one object
+Found = Tuple[str, str, bytes]  # object id, type, data
 
 # --- rules --------------------------------------------------------------------
 
@@ -62,72 +63,124 @@ def finish(child: subprocess.Popen, text: str = '', deadline_s: Optional[float] 
 def give_up(child: subprocess.Popen) -> None:
     child.kill()
     for pipe in (child.stdin, child.stdout, child.stderr):
-        pipe.close()
+        if pipe is not None:
+            pipe.close()
     child.wait()
 
 
-class CatFile:
-    """A kept-open `git cat-file --batch`: objects and references in microseconds. It sees moved references, new packs
-    and gc. It ends with us, even when we are killed: its input closes."""
+class Kept:
+    """A git child that answers again and again. It ends with us, even when we are killed: its input closes."""
 
-    def __init__(self, git_dir: str):
-        self._git_dir, self._child, self._lock = git_dir, None, threading.Lock()
+    def __init__(self, start: Callable[[], subprocess.Popen]):
+        self._start, self._child = start, None
 
-    def ask(self, name: str, limit: int = READ_LIMIT) -> Optional[Tuple[str, str, bytes]]:
-        """(object id, type, data) of an object id or of a reference that we built; None: there is none."""
-        # A newline would be a second question. Callers check names; this is for our own mistakes.
-        assert OID.fullmatch(name) or name == 'HEAD' or name.startswith('refs/') and '\n' not in name, name
-        with self._lock:
-            for attempt in (1, 2):
-                try:
-                    return self._ask(name, limit)
-                except (OSError, EOFError) as error:          # it died: a new one, once
-                    self._end()
-                    if attempt == 2:
-                        raise GitError('git_failed', f'git cat-file: {error}') from error
-                except BaseException:                         # an unread answer would become the next one's
-                    self._end()
-                    raise
-
-    def _ask(self, name: str, limit: int) -> Optional[Tuple[str, str, bytes]]:
+    def ready(self) -> None:
+        """Start it now, so that it need not be waited for."""
         if self._child is None:
-            self._child = subprocess.Popen(['git', 'cat-file', '--batch'], env=environment(self._git_dir), bufsize=0,
-                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            self._ready = select.poll()
-            self._ready.register(self._child.stdout, select.POLLIN)
-        self._child.stdin.write(name.encode('utf-8') + b'\n')
-        data = b''
-        while b'\n' not in data:
-            data += self._read(4096)
-        header, data = data.split(b'\n', 1)
-        words = header.decode('utf-8', 'replace').split(' ')
-        if len(words) != 3 or not OID.fullmatch(words[0]):
-            return None                                       # "NAME missing"
-        size, chunks = int(words[2]), [data]
-        if size > limit:
-            raise GitError('too_large', f'{name} has {size:,} bytes, the limit is {limit:,}', size=size, limit=limit)
-        missing = size + 1 - len(data)
-        while missing > 0:
-            chunks.append(self._read(min(missing, 1 << 20)))
-            missing -= len(chunks[-1])
-        return words[0], words[1], b''.join(chunks)[:size]
+            self._child = self._start()
+            self._poll = select.poll()
+            self._poll.register(self._child.stdout, select.POLLIN)
 
-    def _read(self, size: int) -> bytes:
-        if not self._ready.poll(GIT_DEADLINE_S * 1000):
-            raise GitError('git_failed', f'git cat-file did not answer within {GIT_DEADLINE_S:.0f} s')
+    def say(self, text: str) -> None:
+        data = memoryview(text.encode('utf-8'))
+        while data:
+            data = data[os.write(self._child.stdin.fileno(), data):]
+
+    def read(self, size: int) -> bytes:
+        if not self._poll.poll(GIT_DEADLINE_S * 1000):
+            raise GitError('timed_out', f'git did not answer within {GIT_DEADLINE_S:.0f} s')
         data = os.read(self._child.stdout.fileno(), size)
         if not data:
             raise EOFError('it ended')
         return data
 
-    def _end(self) -> None:
+    def end(self) -> None:
         if self._child is not None:
-            self._child.kill()
-            self._child.stdin.close()
-            self._child.stdout.close()
-            self._child.wait()
+            give_up(self._child)
             self._child = None
+
+
+class CatFile(Kept):
+    """`git cat-file --batch`: objects and references in microseconds. It sees moved references, new packs and gc."""
+
+    def __init__(self, git_dir: str):
+        super().__init__(lambda: subprocess.Popen(
+            ['git', 'cat-file', '--batch'], env=environment(git_dir), bufsize=0, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+        self._lock = threading.Lock()
+
+    def ask(self, name: str, limit: int = READ_LIMIT) -> Optional[Found]:
+        return self.ask_all([name], limit)[0]
+
+    def ask_all(self, names: Sequence[str], limit: int = READ_LIMIT) -> List[Optional[Found]]:
+        """(object id, type, data) of each object id, or reference that we built; None: there is none. A few names:
+        all are asked before the first answer is read."""
+        # A newline would be a second question. Callers check names; this is for our own mistakes.
+        assert all(OID.fullmatch(name) or name == 'HEAD' or name.startswith('refs/') and '\n' not in name
+                   for name in names), names
+        with self._lock:
+            for attempt in (1, 2):
+                try:
+                    self.ready()
+                    self.say(''.join(f'{name}\n' for name in names))
+                    self._ahead = b''
+                    return [self._answer(name, limit) for name in names]
+                except (OSError, EOFError) as error:          # it died: a new one, once
+                    self.end()
+                    if attempt == 2:
+                        raise GitError('git_failed', f'git cat-file: {error}') from error
+                except BaseException:                         # an unread answer would become the next one's
+                    self.end()
+                    raise
+
+    def _answer(self, name: str, limit: int) -> Optional[Found]:
+        data = self._ahead
+        while b'\n' not in data:
+            data += self.read(4096)
+        header, data = data.split(b'\n', 1)
+        words = header.decode('utf-8', 'replace').split(' ')
+        if len(words) != 3 or not OID.fullmatch(words[0]):
+            self._ahead = data
+            return None                                       # "NAME missing"
+        size, chunks = int(words[2]), [data]
+        if size > limit:
+            raise GitError('too_large', f'{name} has {size:,} bytes, the limit is {limit:,}', size=size, limit=limit)
+        missing = size + 1 - len(data)                        # a newline ends it
+        while missing > 0:
+            chunks.append(self.read(min(missing, 1 << 20)))
+            missing -= len(chunks[-1])
+        data = b''.join(chunks)
+        self._ahead = data[size + 1:]
+        return words[0], words[1], data[:size]
 
     def close(self) -> None:
         with self._lock:
-            self._end()
+            self.end()
+
+
+class Updater(Kept):
+    """`git update-ref --stdin`: one reference transaction after the other, each all or nothing."""
+
+    def run(self, commands: Sequence[str]) -> None:
+        """Raises git_failed with what git said; whether something moved all the same is for the caller to look up."""
+        new, said = self._child is None, b''
+        try:
+            self.ready()
+            self.say('\n'.join(['start', *commands, 'prepare', 'commit', '']))
+            while not said.endswith(b'commit: ok\n'):
+                said += self.read(4096)
+            return
+        except (OSError, EOFError):                           # it refuses by ending
+            child, self._child = self._child, None
+            errors = finish(child)[2]
+        except BaseException:
+            self.end()
+            raise
+        if said or new:
+            raise GitError('git_failed', f'git update-ref: {errors}')
+        self.run(commands)                                    # the kept one was dead; before git 2.30 it takes one only
+
+    @property
+    def is_idle(self) -> bool:
+        """Between two transactions, and whoever it started has ended."""
+        return self._child is not None

@@ -2,8 +2,8 @@
 
 Article 4, "La ricostruzione": the approval builds a commit that moves no reference, then one reference transaction
 moves the branch only if it still is where the reviewer saw it, and makes a marker that names the proposal. Here the
-commit is written as one pack, synced before any reference, so that an approval costs one git process; the article's
-own way, in eight, is git_plumbing.py and gives the same commit ids.
+commit is written as one pack, synced before any reference, and the two git processes that read and move references stay
+open; the article's own way, in eight for each approval, is git_plumbing.py and gives the same commit ids.
 
     python3 git_repo.py        two writers on one base, in a throwaway repository: one moves it, one is told (0.3 s)
 
@@ -34,6 +34,7 @@ from git_objects import (EXECUTABLE, FILE, NOT_A_FILE, TREE, Build, GitError, In
 RETRY_S = 5.0                   # for somebody's lock on the reference itself
 GREP_LINE = re.compile(r'([^\0]*)\0([0-9]+)\0([^\n]*)\n')        # a pushed file's name may hold a newline
 GC_EVERY = 40                   # approvals: 1,000 packs make one six times as slow
+LASTING, LASTING_BYTES = 1000, 1 << 14      # commits and trees kept in memory, and how long one may be
 
 
 class Facts(NamedTuple):
@@ -51,7 +52,7 @@ class Repository:
     def __init__(self, path: str, hooks: bool = False):
         self.path, self.hooks, self.processes = os.path.abspath(path), hooks, 0
         self._ours, self._packs = os.path.join(self.path, git_lock.FOLDER), os.path.join(self.path, 'objects', 'pack')
-        self._updater, self._moves, self._gc, self._umask = None, 0, None, -1
+        self._moves, self._gc, self._umask = 0, None, -1
         try:
             bare, self.hash_name = self.git('rev-parse', '--is-bare-repository', '--show-object-format').split()
         except GitError as error:
@@ -63,7 +64,9 @@ class Repository:
         # As open as the repository is, and not as closed as a server's umask.
         self._umask = 0o777 & ~stat.S_IMODE(os.stat(os.path.join(self.path, 'objects')).st_mode)
         self._adopt()
-        self._cat, self._decision = git_process.CatFile(self.path), git_lock.DecisionLock(self.path)
+        self._cat, self._updater = git_process.CatFile(self.path), git_process.Updater(self._start_updater)
+        self._lasting: Dict[str, bytes] = {}                   # commits and trees by id: they never change
+        self._decision = git_lock.DecisionLock(self.path, heir_is_idle=lambda: self._updater.is_idle)
         self.publishing = git_lock.DecisionLock(self.path, 'publish-lock')     # a slow provider stops no approval
 
     def _adopt(self) -> None:
@@ -111,16 +114,35 @@ class Repository:
         return self._reference('HEAD')
 
     def _reference(self, name: str) -> Optional[str]:
-        found = self._cat.ask(name)
-        return found[0] if found and found[1] == 'commit' else None
+        return self._references(name)[0]
+
+    def _references(self, *names: str) -> List[Optional[str]]:
+        commits = [found if found and found[1] == 'commit' else None for found in self._cat.ask_all(names)]
+        for found in filter(None, commits):
+            self._remember(found[0], found[2])
+        return [found and found[0] for found in commits]
 
     def tree_of(self, commit: Optional[str]) -> Optional[str]:
         if commit is None:
             return None
-        data = self.object(commit, 'commit')
-        if data is None:
-            raise GitError('unusable', f'the commit {commit} is not in the repository')
+        data = self._object_for_good(commit, 'commit')
         return data[5:data.index(b'\n')].decode('ascii')
+
+    def _object_for_good(self, oid: str, kind: str) -> bytes:
+        """An object that must be there. The trees that an approval walks were walked when it was proposed."""
+        data = self._lasting.get(oid)
+        if data is None:
+            data = self.object(oid, kind)
+            if data is None:
+                raise GitError('unusable', f'the {kind} {oid} is not in the repository')
+            self._remember(oid, data)
+        return data
+
+    def _remember(self, oid: str, data: bytes) -> None:
+        if len(data) <= LASTING_BYTES:
+            if len(self._lasting) >= LASTING:
+                self._lasting.clear()
+            self._lasting[oid] = data
 
     def entry(self, commit: Optional[str], path: str) -> Optional[Tuple[str, str]]:
         """(mode, object id) of a path, or None. Raises path_conflict when a part of it is no directory."""
@@ -135,17 +157,12 @@ class Repository:
         return found[0].decode('ascii'), tree
 
     def _entries(self, tree: Optional[str]) -> Dict[bytes, Tuple[bytes, bytes]]:
-        if tree is None:
-            return {}
-        data = self.object(tree, 'tree')
-        if data is None:
-            raise GitError('unusable', f'the tree {tree} is not in the repository')
-        return parse_tree(data, self.id_bytes)
+        return parse_tree(self._object_for_good(tree, 'tree'), self.id_bytes) if tree else {}
 
     def facts(self, branch: str, marker: str, commit: Optional[str] = None) -> Facts:
         """`commit`: also ask whether it is on the branch (a git process, unless it is the head)."""
-        head = self.head(branch)
-        return Facts(head, self._reference(MARKERS + marker), self.contains(head, commit) if commit else None)
+        head, marked = self._references('refs/heads/' + branch, MARKERS + marker)
+        return Facts(head, marked, self.contains(head, commit) if commit else None)
 
     def contains(self, head: Optional[str], commit: str) -> bool:
         if head is None or self.object(commit, 'commit') is None:
@@ -215,12 +232,7 @@ class Repository:
     def lock(self) -> Iterator[None]:
         """Held for one decision; `write`, `move`, `add_marker` and `settle` want it."""
         with self._decision.hold():
-            try:
-                yield
-            finally:
-                if self._updater is not None:                 # it was started, and then there was nothing to move
-                    git_process.give_up(self._updater)
-                    self._updater = None
+            yield
 
     def write(self, build: Build, intent: Intent, branch: str, marker: str) -> None:
         """Make the commit's objects durable, and safe from gc until `settle`. (The article's way: git_plumbing.py.)"""
@@ -234,7 +246,7 @@ class Repository:
         path = os.path.join(self._packs, name)
         try:
             self._decision.note(note._replace(pack=name))
-            self._updater = self._start_updater()              # it starts while we write
+            self._updater.ready()                              # it starts while we write
             write_file(path + '.keep', git_lock.KEEP)              # before the pack: gc takes none that has one
             written = os.path.join(self._ours, name)           # gc deletes what is called tmp_* beside the packs
             for data, suffix in ((pack, '.pack'), (index, '.idx')):
@@ -262,12 +274,10 @@ class Repository:
         self._transaction([f'create {MARKERS}{marker} {commit}'], lambda: self._reference(MARKERS + marker) is None)
 
     def _transaction(self, commands: List[str], still_possible: Callable[[], bool]) -> None:
-        text = '\n'.join(['start', *commands, 'prepare', 'commit', ''])
         give_up, pause = time.monotonic() + RETRY_S, 0.005
         while True:
-            updater, self._updater = self._updater or self._start_updater(), None
             try:
-                self._finish(updater, 'update-ref', text)
+                self._update(commands)
                 return
             except GitError as error:
                 if not still_possible():
@@ -280,8 +290,11 @@ class Repository:
             time.sleep(pause)
             pause = min(2 * pause, 0.2)
 
+    def _update(self, commands: List[str]) -> None:
+        self._updater.run(commands)
+
     def _start_updater(self) -> subprocess.Popen:
-        """The one process of an approval, waiting for its commands. When we die its input ends, and it does nothing."""
+        """Under a HEAD of its own, and with our lock: should we die while it moves something, it is not overtaken."""
         return self._start(['update-ref', '--stdin'], self._ours, fds=(self._decision.fd,))
 
     def settle(self) -> None:
@@ -291,13 +304,18 @@ class Repository:
     def _collect(self) -> None:
         """`git gc --auto` in the background, now and then; never two of them, and it ends with us."""
         self._moves += 1
-        if self._moves % GC_EVERY == 0 and (self._gc is None or self._gc.poll() is not None):
+        if self._moves % GC_EVERY:
+            return
+        self._updater.end()                                   # it holds on to packs that gc deletes
+        if self._gc is None or self._gc.poll() is not None:
             self._gc = subprocess.Popen(['git', '-c', 'gc.autoDetach=false', 'gc', '--auto', '--quiet'],
                                         env=git_process.environment(self.path), umask=self._umask,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def close(self) -> None:
         self._cat.close()
+        self._updater.end()
+        self._decision.close()
         if self._gc is not None:
             self._gc.terminate()
             self._gc.wait()

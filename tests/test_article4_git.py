@@ -54,6 +54,12 @@ class Ground(unittest.TestCase):
         intent = Intent(base, files, CLAUDE, 1_790_000_000, OWNER, 1_790_000_100, 'change ' + marker)
         return git_repo.commit(repo or self.repo, branch, base if old == 'the base' else old, intent, marker)
 
+    def assertEnds(self, pid):
+        deadline = time.monotonic() + 30
+        while is_running(pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertFalse(is_running(pid))
+
     def owner_commits(self, path, content, branch='main'):
         """An ordinary commit on the branch, past us."""
         blob = git(self.path, 'hash-object', '-w', '--stdin', text=content)
@@ -211,10 +217,7 @@ class OneCommit(Ground):
                 'print(repo._cat._child.pid, flush=True)\n'
                 'os.kill(os.getpid(), signal.SIGKILL)\n')
         died = subprocess.run([sys.executable, '-c', code], cwd=TOP, stdout=subprocess.PIPE)
-        deadline = time.monotonic() + 30
-        while is_running(int(died.stdout)) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        self.assertFalse(is_running(int(died.stdout)))
+        self.assertEnds(int(died.stdout))
 
     def test_an_object_over_the_limit_is_refused_and_the_next_answer_is_not_its_tail(self):
         big = self.commit(self.base, [('big', 'x' * 100_000)], 'p1')
@@ -222,6 +225,53 @@ class OneCommit(Ground):
             self.repo.object(self.repo.entry(big, 'big')[1], 'blob', limit=1000)
         self.assertEqual(raised.exception.code, 'too_large')
         self.assertEqual(self.repo.head('main'), big)
+
+    def test_one_updater_serves_many_approvals_and_sees_what_others_did_in_between(self):
+        updater, before = self.repo._updater._child.pid, self.repo.processes
+        for number in range(3):
+            self.base = self.commit(self.base, [('a', f'{number}')], f'p{number}')
+            git(self.path, 'pack-refs', '--all', '--prune')
+            git(self.path, 'gc', '--quiet', '--prune=now')
+            self.base = self.owner_commits('theirs', f'{number}')
+        with self.assertRaises(GitError) as raised:
+            self.commit(self.base, [('a', 'late')], 'late', old=git(self.path, 'rev-parse', 'main^'))
+        self.assertEqual(raised.exception.code, 'moved')
+        self.assertEqual((self.repo.head('main'), git(self.path, 'rev-list', '--count', 'main')), (self.base, '7'))
+        self.assertEqual(self.repo.processes, before)
+        self.base = self.commit(self.base, [('a', 'again')], 'again')
+        self.assertNotEqual(self.repo._updater._child.pid, updater, 'git refuses by ending')
+        self.assertFalse(is_running(updater))
+        self.assertEqual(self.repo.processes, before + 1)
+
+    def test_an_updater_that_was_killed_or_takes_one_transaction_only_is_replaced(self):
+        os.kill(self.repo._updater._child.pid, signal.SIGKILL)
+        self.base = self.commit(self.base, [('a', 'b')], 'p1')
+        script = os.path.join(self.folder, 'before-2.30')
+        with open(script, 'w', encoding='ascii') as file:
+            file.write('#!/bin/sh\nhead -n 5 | git "$@"\n')    # the end of its input after one transaction
+        started = []
+
+        def old_git():
+            started.append(subprocess.Popen(['sh', script, 'update-ref', '--stdin'], stdin=subprocess.PIPE,
+                                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                            env=git_process.environment(self.repo._ours)))
+            return started[-1]
+        self.repo._updater.end()
+        self.repo._updater._start = old_git
+        for number in range(3):
+            self.base = self.commit(self.base, [('a', f'{number}')], f'q{number}')
+        self.assertEqual((len(started), self.repo.head('main')), (3, self.base))
+
+    def test_the_updater_of_a_killed_process_ends_and_leaves_the_lock(self):
+        code = ('import os, signal, git_repo\n'
+                f'repo = git_repo.Repository({self.path!r})\n'
+                'with repo.lock():\n'
+                '    repo._updater.ready()\n'
+                '    print(repo._updater._child.pid, flush=True)\n'
+                '    os.kill(os.getpid(), signal.SIGKILL)\n')
+        died = subprocess.run([sys.executable, '-c', code], cwd=TOP, stdout=subprocess.PIPE)
+        self.commit(self.base, [('a', 'b')], 'p1')             # it waits for the lock that the orphan shares
+        self.assertEnds(int(died.stdout))
 
     def test_hooks_of_the_repository_run_only_when_asked(self):
         hook = os.path.join(self.path, 'hooks', 'reference-transaction')
@@ -398,6 +448,30 @@ class Locks(Ground):
         with self.repo.lock():
             pass
 
+    def test_what_a_hook_left_running_keeps_the_lock_until_it_ends(self):
+        seen = os.path.join(self.folder, 'pid')
+        hook = os.path.join(self.path, 'hooks', 'reference-transaction')
+        os.makedirs(os.path.dirname(hook), exist_ok=True)
+        with open(hook, 'w', encoding='ascii') as file:
+            file.write(f'#!/bin/sh\n[ "$1" = prepared ] || exit 0\nsleep 60 >/dev/null 2>&1 & echo $! >{seen}\nexit 1\n')
+        os.chmod(hook, 0o755)
+        hooked = git_repo.Repository(self.path, hooks=True)
+        self.addCleanup(hooked.close)
+        with self.assertRaises(GitError):
+            self.commit(self.base, [('a', 'b')], 'p1', repo=hooked)
+        with open(seen, encoding='ascii') as file:
+            orphan = int(file.read())
+        self.addCleanup(setattr, git_lock, 'LOCK_WAIT_S', git_lock.LOCK_WAIT_S)
+        git_lock.LOCK_WAIT_S = 0.2
+        for repo in (self.repo, hooked):
+            with self.assertRaises(GitError) as raised, repo.lock():
+                pass
+            self.assertEqual(raised.exception.code, 'busy')
+        os.kill(orphan, signal.SIGKILL)
+        git_lock.LOCK_WAIT_S = 30.0
+        with hooked.lock():
+            pass
+
     def test_update_ref_inherits_the_lock_and_no_other_child_does(self):
         seen = {}
         saved = git_process.start
@@ -407,8 +481,10 @@ class Locks(Ground):
             seen.setdefault(next(word for word in arguments if not word.startswith(('-', 'core.'))), fds)
             return saved(git_dir, arguments, environ, fds, umask)
         git_process.start = watched
-        new = self.commit(self.base, [('a', 'b')], 'p1')
-        self.repo.count(new)
+        fresh = git_repo.Repository(self.path)
+        self.addCleanup(fresh.close)
+        new = self.commit(self.base, [('a', 'b')], 'p1', repo=fresh)
+        fresh.count(new)
         self.assertEqual(len(seen['update-ref']), 1)
         self.assertEqual(seen['rev-list'], ())
 
