@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 import bench_power
@@ -64,6 +65,49 @@ class Clocks(World):
                 return made['article_id'], made['updated_at']
             except Refusal as refusal:
                 self.assertEqual(refusal.code, 'stale_version')
+
+
+class Turns(World):
+    """One writer: whoever asked first is next."""
+
+    def waiters(self, count):
+        while len(self.db._writing._waiting) != count:
+            time.sleep(0.001)
+
+    def test_a_writer_that_asks_again_at_once_comes_after_those_who_waited(self):
+        order = []
+
+        def write(name):
+            with self.db.write():
+                order.append(name)
+        threads = [threading.Thread(target=write, args=(number,), daemon=True) for number in range(8)]
+        with self.db.write():
+            for number, thread in enumerate(threads):
+                thread.start()
+                self.waiters(number + 1)
+        write('again')
+        for thread in threads:
+            thread.join(30)
+        self.assertEqual(order, [*range(8), 'again'])
+
+    def test_whoever_leaves_the_queue_by_a_signal_is_not_waited_for(self):
+        """Also when his turn had come in that instant."""
+        for had_come in (False, True):
+            with self.subTest(had_come=had_come):
+                queue = versioned.Queue()
+                queue.__enter__()
+
+                def leave(_number, _frame):
+                    if had_come:
+                        queue.__exit__()
+                    raise InterruptedError
+                self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, leave))
+                signal.setitimer(signal.ITIMER_REAL, 0.02)
+                with self.assertRaises(InterruptedError):
+                    queue.__enter__()
+                if not had_come:
+                    queue.__exit__()
+                self.assertEqual((queue._taken, len(queue._waiting)), (False, 0))
 
 
 class Processes(World):
