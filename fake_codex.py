@@ -148,26 +148,29 @@ def leave(status: int, answer: Optional[str] = None) -> NoReturn:
 
 
 def tool(*words: str, own_session: bool = False, env: Optional[Dict[str, str]] = None) -> int:
-    """Start a child as a tool is started, and tell its pid to whoever asked."""
+    """Start a child as a tool is started, tell its pid to whoever asked, and return when it is the tool."""
     environment = dict(os.environ) if env is None else env
+    begun, begins = os.pipe()            # closed by exec
     pid = os.fork()
     if pid == 0:
-        if own_session:
-            os.setsid()
         try:
+            if own_session:
+                os.setsid()
+            note_pid(os.getpid())        # not earlier: whoever reads it may end our group at once
             os.execvpe(words[0], words, environment)
         finally:
             os._exit(127)
-    note_pid(pid)
+    os.close(begins)
+    os.read(begun, 1)
+    os.close(begun)
     return pid
 
 
 def note_pid(pid: int) -> None:
     path = os.environ.get('FAKE_CODEX_PIDS')
     if path:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.write(fd, b'%d\n' % pid)
-        os.close(fd)
+        with open(path, 'ab', buffering=0) as file:
+            file.write(b'%d\n' % pid)
 
 
 def escape(seconds: int) -> None:

@@ -14,9 +14,10 @@ import io
 import json
 import os
 import platform
-import signal
 import sys
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import ending
 
 # --- data ---------------------------------------------------------------------
 
@@ -158,10 +159,8 @@ def report(program: str, tables: Sequence[dict], as_json: bool = False) -> int:
 
 def run(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
     """A program's exit status. Ctrl-C, or a reader that has seen enough (`| head`), ends it without a traceback.
-    SIGTERM and a closed terminal end it as Ctrl-C does, so that the servers it started end too."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, lambda caught, _frame: sys.exit(128 + caught))
+    SIGTERM and a closed terminal end it as Ctrl-C does, so that the servers it started end too (ending.py)."""
+    ending.listen()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors='backslashreplace')   # a terminal that cannot show …
     try:

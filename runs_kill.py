@@ -12,11 +12,11 @@ import os
 import random
 import signal
 import statistics
-import subprocess
 import tempfile
 import threading
 import time
-from typing import Dict, List, Tuple
+from contextlib import contextmanager
+from typing import Dict, Iterator, List
 
 import host_signin
 import published
@@ -63,8 +63,7 @@ def table(kills: int, seed: int = 4) -> dict:
 
 def usual_s(data: str, path: str, seed_oid: str) -> float:
     """How long a click takes on this machine now."""
-    process, scene = start(data, path, seed_oid)
-    try:
+    with playing(data, path, seed_oid) as scene:
         spent = []
         for number in range(5):
             proposal = scene.propose('app.py', f'measured {number}\n', f'measured-{number}')['proposal_id']
@@ -72,34 +71,27 @@ def usual_s(data: str, path: str, seed_oid: str) -> float:
             scene.decide(proposal)
             spent.append(time.monotonic() - started)
         return statistics.median(spent)
-    finally:
-        runs_stage.stop(process)
 
 
 def kill_once(data: str, path: str, seed_oid: str, number: int, after_s: float) -> Dict[str, int]:
     answers: List[dict] = []
-    process, scene = start(data, path, seed_oid)
-    try:
+    with playing(data, path, seed_oid) as scene:
         proposal = scene.propose('app.py', f'{number}\n', f'kill-{number:06d}')['proposal_id']
         click = threading.Thread(target=try_to_approve, args=(scene, proposal, answers))
         click.start()
         threading.Event().wait(after_s)
-        (os.killpg if number % 2 else os.kill)(process.pid, signal.SIGKILL)
+        (os.killpg if number % 2 else os.kill)(scene.here.process.pid, signal.SIGKILL)
         click.join()
-    finally:
-        runs_stage.stop(process)
-    process, scene = start(data, path, seed_oid)
-    try:
+    with playing(data, path, seed_oid) as scene:
         try_to_approve(scene, proposal, answers)
-    finally:
-        runs_stage.stop(process)
     return judge(path, proposal, answers)
 
 
-def start(data: str, path: str, seed_oid: str) -> Tuple[subprocess.Popen, Scene]:
-    process = runs_stage.start(data, ('--repo', path))
-    here = runs_stage.opened(data, process)
-    return process, Scene(here, path, here.claude('osfoundry:read osfoundry:write'), seed_oid)
+@contextmanager
+def playing(data: str, path: str, seed_oid: str) -> Iterator[Scene]:
+    """A server on the state and the repository that are there."""
+    with runs_stage.server_on(data, ('--repo', path)) as here:
+        yield Scene(here, path, here.claude('osfoundry:read osfoundry:write'), seed_oid)
 
 
 def try_to_approve(scene: Scene, proposal: str, answers: List[dict]) -> None:

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import access
+import ending
 import git_process
 import git_repo
 import host
@@ -192,15 +193,16 @@ def expired(scene: Scene, script: Transcript) -> None:
 @contextmanager
 def scene(*flags: str, plumbing: bool = False) -> Iterator[Scene]:
     """A bare repository with one commit, and a server that serves it."""
-    folder = tempfile.mkdtemp(prefix='osfoundry-repo-')
-    try:
-        path = os.path.join(folder, REPOSITORY + '.git')
-        first = make_repository(path)
-        more = ('--git', 'plumbing') if plumbing else ()
-        with runs_stage.stage(seed_state, ('--repo', path, *more, *flags)) as here:
-            yield Scene(here, path, here.claude('osfoundry:read osfoundry:write'), first)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with ending.undisturbed():
+        folder = tempfile.mkdtemp(prefix='osfoundry-repo-')
+        try:
+            path = os.path.join(folder, REPOSITORY + '.git')
+            first = make_repository(path)
+            more = ('--git', 'plumbing') if plumbing else ()
+            with runs_stage.stage(seed_state, ('--repo', path, *more, *flags)) as here:
+                yield Scene(here, path, here.claude('osfoundry:read osfoundry:write'), first)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def make_repository(path: str) -> str:

@@ -37,17 +37,25 @@ Counts = Dict[str, int]
 # --- rules --------------------------------------------------------------------
 
 def at_once(*works: Callable[[], Any]) -> List[Any]:
-    """Run them in threads that a barrier releases at one instant."""
-    barrier, answers = threading.Barrier(len(works)), [None] * len(works)
+    """Run them in threads that a barrier releases at one instant. What one of them raises is raised here."""
+    barrier, answers, errors = threading.Barrier(len(works)), [None] * len(works), []
 
     def run(number: int, work: Callable[[], Any]) -> None:
-        barrier.wait()
-        answers[number] = work()
+        try:
+            barrier.wait()
+            answers[number] = work()
+        except Exception as error:
+            errors.append(error)
     threads = [threading.Thread(target=run, args=pair) for pair in enumerate(works)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        barrier.abort()                   # a Ctrl-C before all were there: the first must not wait for the second
+    if errors:
+        raise errors[0]
     return answers
 
 
@@ -159,7 +167,7 @@ def race_more_table(trials: int) -> dict:
     figures = {}
     with scene() as one:
         rows = {article.OURS_PACK: race(one, one, trials, 'pack')}
-        with runs_stage.second_server(one.here, ('--repo', one.path)) as there:
+        with runs_stage.server_on(one.here.folder, ('--repo', one.path)) as there:
             rows[article.TWO_SERVERS] = race(one, one._replace(here=there), trials, 'two-servers')
         rows[article.PUSH] = against_push(one, trials, 'push-cas')
     with scene('--mode', 'naive', plumbing=True) as one:

@@ -19,6 +19,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Sequence
 
+import ending
 import host
 import host_signin
 import oauth
@@ -42,7 +43,8 @@ class ClickRefused(Exception):
 
 
 class Stage(NamedTuple):
-    folder: str                           # the server's --data
+    process: subprocess.Popen             # the server's
+    folder: str                           # its --data
     base_url: str
     url: str                              # of the endpoint
     owner_token: str
@@ -68,26 +70,26 @@ class Stage(NamedTuple):
 @contextmanager
 def stage(seed: Callable[[Tx], None], flags: Sequence[str] = ()) -> Iterator[Stage]:
     """A server with `seed` in its state, ready when entered; its process and its folder are gone when left."""
-    folder = tempfile.mkdtemp(prefix='osfoundry-run-')
-    process = None
-    try:
-        plant(folder, seed)
-        process = start(folder, flags)
-        yield opened(folder, process)
-    finally:
-        if process is not None:
-            stop(process)
-        shutil.rmtree(folder, ignore_errors=True)
+    with ending.undisturbed():
+        folder = tempfile.mkdtemp(prefix='osfoundry-run-')
+        try:
+            plant(folder, seed)
+            with server_on(folder, flags) as here:
+                yield here
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def second_server(here: Stage, flags: Sequence[str] = ()) -> Iterator[Stage]:
-    """Another server process on the same state."""
-    process = start(here.folder, flags)
-    try:
-        yield opened(here.folder, process)
-    finally:
-        stop(process)
+def server_on(folder: str, flags: Sequence[str] = ()) -> Iterator[Stage]:
+    """A server process on the state in `folder`, be it the first or another one."""
+    with ending.undisturbed():
+        process = start(folder, flags)
+        try:
+            with ending.disturbed():
+                yield opened(folder, process)
+        finally:
+            stop(process)
 
 
 def opened(folder: str, process: subprocess.Popen) -> Stage:
@@ -95,7 +97,7 @@ def opened(folder: str, process: subprocess.Popen) -> Stage:
     base_url = read_base_url(process)
     with open(os.path.join(folder, owner.TOKEN_FILE), encoding='ascii') as file:
         token = file.read().strip()
-    return Stage(folder, base_url, base_url + server.mcp.ENDPOINT, token)
+    return Stage(process, folder, base_url, base_url + server.mcp.ENDPOINT, token)
 
 
 def plant(folder: str, seed: Callable[[Tx], None]) -> None:

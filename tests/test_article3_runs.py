@@ -77,20 +77,24 @@ class Scratch(unittest.TestCase):
     def hang(self, mode, run=wrap.run_events, **options):
         """Run past a deadline that left time for the tool to start. Returns the answer and who is alive after it."""
         for deadline_s in DEADLINES_S:
-            answer = run(ARGV, deadline_s, self.env(mode), **options)
-            if os.path.exists(self.pids):
+            env = self.env(mode)
+            answer = run(ARGV, deadline_s, env, **options)
+            if self.told(self.pids):
                 left = codex_cases.living(self.pids)
                 for pid in left:
                     os.kill(pid, signal.SIGKILL)
-                os.unlink(self.pids)
                 self.assertEqual(answer.status, 'timed_out')
                 self.assertEqual(answer.error, f'timed out after {deadline_s:g}s')
                 self.assertGreaterEqual(answer.timings['exit'], deadline_s)
                 return answer, left
         self.fail('the tool never started')
 
+    def told(self, pids):
+        """Whether a pid is on file: the tool that bears it is there, in the session that it is to have."""
+        return os.path.exists(pids) and os.path.getsize(pids) > 0
+
     def env(self, mode, **more):
-        self.pids = os.path.join(self.folder, 'pids')
+        self.pids = os.path.join(self.folder, f'{mode}-{time.monotonic_ns()}.pids')    # a late child of another run
         return {**os.environ, 'FAKE_CODEX': mode, 'FAKE_CODEX_SPEED': '20', 'FAKE_CODEX_PIDS': self.pids, **more}
 
 
@@ -116,7 +120,7 @@ class Cases(Scratch):
     def check(self, case, run):
         code, answer, _ = run.answer()
         for deadline_s in DEADLINES_S[1:]:
-            if case.hangs and not os.path.exists(run.pids):
+            if case.hangs and not self.told(run.pids):
                 run = self.start(case, deadline_s)
                 code, answer, _ = run.answer()
         told = (answer['status'], answer['text'], answer['auth'])
@@ -128,7 +132,7 @@ class Cases(Scratch):
             self.assertIsNone(answer['error'])
         self.assertEqual((answer['survivors'], codex_cases.living(run.pids)), (0, []))
         if case.hangs:
-            self.assertTrue(os.path.exists(run.pids), 'the tool never started')
+            self.assertTrue(self.told(run.pids), 'the tool never started')
         if case.mode in ('linger', 'holder'):            # these would go on by themselves
             self.assertLess(answer['timings']['exit'], fake_codex.LEFT_OPEN_S)
 

@@ -12,7 +12,9 @@ import unittest
 from contextlib import redirect_stderr
 
 from tests.access_world import TOP
+from tests.test_ending import hear_all
 
+import codex_cases
 import host
 import host_signin
 import published
@@ -24,6 +26,23 @@ import runs_stage
 def run(*words):
     done = subprocess.run([sys.executable, *words], cwd=TOP, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     return done.returncode, done.stdout, done.stderr
+
+
+TORN = """
+import os, sys
+import published, runs_access, runs_stage
+begin = runs_stage.start
+def start(folder, flags):
+    process = begin(folder, flags)
+    print(process.pid, flush=True)
+    os.kill(os.getpid(), int(sys.argv[1]))
+    return process
+runs_stage.start = start
+def main(argv):
+    with runs_stage.stage(runs_access.seed):
+        return 0
+sys.exit(published.run(main, []))
+"""
 
 
 class Transcripts(unittest.TestCase):
@@ -75,6 +94,7 @@ class Stage(unittest.TestCase):
             host.Host(url).initialize()
 
     def test_a_run_that_is_ended_by_term_or_hup_takes_its_server_with_it(self):
+        hear_all(self)
         for number in (signal.SIGTERM, signal.SIGHUP):
             with self.subTest(signal=number), tempfile.TemporaryDirectory() as folder:
                 run = subprocess.Popen([sys.executable, 'client.py', 'race', '--trials', '100000'], cwd=TOP,
@@ -86,6 +106,16 @@ class Stage(unittest.TestCase):
                 run.send_signal(number)
                 self.assertEqual((run.communicate()[1], run.returncode), (b'', 128 + number))
                 self.assertEqual(os.listdir(folder), [], 'the server went first: its folder is gone')
+
+    def test_a_signal_between_the_start_of_a_server_and_the_next_line_leaves_no_server_behind(self):
+        hear_all(self)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=number), tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run([sys.executable, '-c', TORN, str(int(number))], cwd=TOP, capture_output=True,
+                                      env={**os.environ, 'TMPDIR': folder})
+                self.assertEqual((done.stderr, done.returncode), (b'', 128 + number))
+                self.assertFalse(codex_cases.runs(int(done.stdout)))
+                self.assertEqual(os.listdir(folder), [])
 
     def test_a_server_that_does_not_start_is_an_error_and_not_a_wait(self):
         with redirect_stderr(io.StringIO()), self.assertRaises(RuntimeError):

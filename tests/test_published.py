@@ -3,6 +3,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -76,6 +77,10 @@ class Report(unittest.TestCase):
 
 class Run(unittest.TestCase):
     def test_ctrl_c_is_exit_130_and_no_traceback(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):          # it sets handlers, here for good
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        self.addCleanup(setattr, sys, 'unraisablehook', sys.unraisablehook)
+
         def interrupted(argv):
             raise KeyboardInterrupt
         self.assertEqual(published.run(interrupted, []), 130)
