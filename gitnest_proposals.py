@@ -85,9 +85,9 @@ class Click(NamedTuple):
 def find(tx: Tx, proposal: str) -> Pinned:
     # A composition's intent is its file import's.
     row = tx.execute('SELECT p.*, g.author, g.change_set, g.expected_version, g.expected_oid, g.body, '
-                     'COALESCE(g.intent_us, f.intent_us), g.result FROM proposals p '
+                     'COALESCE(g.intent_us, i.intent_us), g.result FROM proposals p '
                      'JOIN gitnest_pins g ON g.proposal = p.proposal '
-                     'LEFT JOIN file_imports f ON f.proposal = p.proposal WHERE p.proposal = ?', (proposal,)).fetchone()
+                     'LEFT JOIN intents i ON i.proposal = p.proposal WHERE p.proposal = ?', (proposal,)).fetchone()
     if row is None:
         raise Refusal('not_found', f'there is no proposal {proposal!r}')
     return Pinned(*row)
@@ -153,7 +153,7 @@ def intake_composition(tx: Tx, proposal: str, arguments: dict, repo: Repository,
         repo.build(Intent(base, files, author, 0, author, 0, message))
     except GitError as error:
         raise Refusal(error.code, str(error), **error.data) from error
-    tx.execute('INSERT INTO file_imports VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)',
+    tx.execute('INSERT INTO file_imports VALUES (?, ?, ?, ?, ?, ?, ?)',
                (proposal, row.branch, base, tip, author, message, json.dumps(files)))
     return {}
 
@@ -184,7 +184,8 @@ def waiting(tx: Tx, repository: str, now_us: int) -> List[tuple]:
     return tx.execute(
         'SELECT p.proposal, p.tool, COALESCE(g.author, f.author) FROM proposals p '
         'LEFT JOIN gitnest_pins g ON g.proposal = p.proposal LEFT JOIN file_imports f ON f.proposal = p.proposal '
-        "WHERE p.repository = ? AND p.status = 'pending' AND (p.expires_us > ? OR f.commit_oid IS NOT NULL "
+        'LEFT JOIN intents i ON i.proposal = p.proposal '
+        "WHERE p.repository = ? AND p.status = 'pending' AND (p.expires_us > ? OR i.commit_oid IS NOT NULL "
         'OR g.intent_us IS NOT NULL) ORDER BY p.created_us, p.proposal', (repository, now_us)).fetchall()
 
 

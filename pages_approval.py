@@ -75,8 +75,8 @@ def line(view: View, proposal_id: str, words: str, more: str) -> str:
 def find(tx: Tx, proposal_id: str) -> Shown:
     """Of every kind of proposal for a repository what its page shows around the card."""
     row = tx.execute('SELECT p.tool, p.actor, p.repository, p.status, p.reason, p.created_us, p.expires_us, f.message, '
-                     'f.commit_oid FROM proposals p LEFT JOIN file_imports f ON f.proposal = p.proposal '
-                     'WHERE p.proposal = ?', (proposal_id,)).fetchone()
+                     'i.commit_oid FROM proposals p LEFT JOIN file_imports f ON f.proposal = p.proposal '
+                     'LEFT JOIN intents i ON i.proposal = p.proposal WHERE p.proposal = ?', (proposal_id,)).fetchone()
     if row is None:
         raise Refusal('not_found', f'there is no proposal {proposal_id!r}')
     tool, actor, repository, status, reason, created_us, expires_us, message, commit = row

@@ -44,11 +44,15 @@ CREATE TABLE IF NOT EXISTS file_imports (
     expected_head TEXT,                  -- where the branch must still be; NULL: the branch must still not exist
     author        TEXT NOT NULL,         -- the connection
     message       TEXT NOT NULL,
-    files         TEXT NOT NULL,         -- JSON: [[path, content], ...]
-    -- The intent: stored, the decision is made. With it the commit id is known before git hears of it.
-    commit_oid    TEXT,
-    committer     TEXT,
-    intent_us     INTEGER
+    files         TEXT NOT NULL          -- JSON: [[path, content], ...]
+) WITHOUT ROWID;
+-- An import's intent: stored, the decision is made. With it the commit id is known before git hears of it. Not beside the
+-- files: SQLite would write all of them again with each change of it.
+CREATE TABLE IF NOT EXISTS intents (
+    proposal   TEXT PRIMARY KEY,
+    commit_oid TEXT NOT NULL,
+    committer  TEXT,                     -- as the next, NULL of one that git's marker told of
+    intent_us  INTEGER
 ) WITHOUT ROWID;
 """
 
@@ -58,8 +62,9 @@ MOST_BYTES = 200_000                     # of UTF-8, all files together
 MOST_MESSAGE = 4_000                     # characters
 DAY_US = 24 * 3600 * 1_000_000
 TTL_US = 7 * DAY_US
-SELECT = """SELECT p.*, f.branch, f.base_oid, f.expected_head, f.author, f.message, f.files, f.commit_oid, f.committer,
-                   f.intent_us FROM proposals p JOIN file_imports f ON f.proposal = p.proposal """
+SELECT = """SELECT p.*, f.branch, f.base_oid, f.expected_head, f.author, f.message, f.files, i.commit_oid, i.committer,
+                   i.intent_us FROM proposals p JOIN file_imports f ON f.proposal = p.proposal
+                   LEFT JOIN intents i ON i.proposal = p.proposal """
 
 
 class Proposal(NamedTuple):
@@ -109,7 +114,7 @@ def intake(tx: Tx, actor: str, arguments: dict, now_us: int, repo: Repository, a
     proposal = str(uuid.uuid4())
     tx.execute("INSERT INTO proposals VALUES (?, ?, ?, ?, 'pending', '', ?, ?, NULL, NULL)",
                (proposal, tool, actor, arguments['repository_id'], now_us, now_us + ttl_us))
-    tx.execute('INSERT INTO file_imports VALUES (?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)',
+    tx.execute('INSERT INTO file_imports VALUES (?, ?, ?, ?, ?, ?, ?)',
                (proposal, branch, base, expected, author, message, json.dumps(files)))
     return {'proposal_id': proposal, 'status': 'pending', 'base_oid': base}
 

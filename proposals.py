@@ -137,7 +137,8 @@ def conclude(tx: Tx, row: Proposal, git: GitFacts, step: str, problem: Optional[
 
 
 def record_executed(tx: Tx, row: Proposal, commit: str, click: Click) -> None:
-    tx.execute('UPDATE file_imports SET commit_oid = ? WHERE proposal = ?', (commit, row.proposal))
+    tx.execute('INSERT INTO intents VALUES (?, ?, NULL, NULL) '
+               'ON CONFLICT (proposal) DO UPDATE SET commit_oid = excluded.commit_oid', (row.proposal, commit))
     proposal_intake.close(tx, row, 'executed', click.approver, click.now_us)
     click.afterwards(tx, row, commit, click.now_us)
 
@@ -203,8 +204,8 @@ def attempt(db: Database, repo: Repository, proposal: str, click: Click) -> Opti
         row = find(tx, proposal)                          # again: the proposer may have withdrawn it since
         step, problem = weigh(tx, row, git, click)
         if step == 'build' and click.verb == 'approve':   # this COMMIT is the decision
-            tx.execute('UPDATE file_imports SET commit_oid = ?, committer = ?, intent_us = ? WHERE proposal = ?',
-                       (build.commit, intent.committer, intent.committer_s * 1_000_000, proposal))
+            tx.execute('INSERT OR REPLACE INTO intents VALUES (?, ?, ?, ?)',
+                       (proposal, build.commit, intent.committer, intent.committer_s * 1_000_000))
         elif step != 'add_marker':
             return conclude(tx, row, git, step, problem, click)
     commit = build.commit if step == 'build' else ours(row, git)
@@ -251,9 +252,8 @@ def recover(db: Database, repo: Repository, repository: str, now_us: int, afterw
     Returns how many there were.
     """
     with db.read() as tx:
-        begun = tx.execute('SELECT p.proposal, f.committer FROM proposals p JOIN file_imports f '
-                           "ON f.proposal = p.proposal WHERE p.repository = ? AND p.status = 'pending' "
-                           'AND f.commit_oid IS NOT NULL', (repository,)).fetchall()
+        begun = tx.execute('SELECT p.proposal, i.committer FROM proposals p JOIN intents i ON i.proposal = p.proposal '
+                           "WHERE p.repository = ? AND p.status = 'pending'", (repository,)).fetchall()
     for proposal, committer in begun:
         click = Click('person:' + committer.split(' <')[0], 'approve', now_us, nothing, '', nothing, afterwards)
         try:
@@ -276,8 +276,7 @@ def bring_to_an_end(db: Database, repo: Repository, proposal: str, click: Click)
         if git.contains:
             record_executed(tx, row, row.commit_oid, click)
         elif git.marker is None:                          # a marker without its branch still tells whose it is
-            tx.execute('UPDATE file_imports SET commit_oid = NULL, committer = NULL, intent_us = NULL '
-                       'WHERE proposal = ?', (proposal,))
+            tx.execute('DELETE FROM intents WHERE proposal = ?', (proposal,))
 
 
 def decide_naive(db: Database, repo: Repository, row: Proposal, click: Click) -> dict:
