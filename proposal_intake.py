@@ -46,8 +46,8 @@ CREATE TABLE IF NOT EXISTS file_imports (
     message       TEXT NOT NULL,
     files         TEXT NOT NULL          -- JSON: [[path, content], ...]
 ) WITHOUT ROWID;
--- An import's intent: stored, the decision is made. With it the commit id is known before git hears of it. Not beside the
--- files: SQLite would write all of them again with each change of it.
+-- An import's intent: stored, the decision is made. With it the commit id is known before git hears of it. Not beside
+-- the files: SQLite would write all of them again with each change of it.
 CREATE TABLE IF NOT EXISTS intents (
     proposal   TEXT PRIMARY KEY,
     commit_oid TEXT NOT NULL,

@@ -100,7 +100,8 @@ PROCESSES = Table(4, 'git processes an operation', [
     Cell('naive, refused as stale', 'processes', 1), Cell('naive, already executed', 'processes', 0),
     Cell('naive, between look and write', 'processes', 4, judged='range', low=5, high=5,
          reason='erratum: read-tree, hash-object, update-index, write-tree, commit-tree'),
-    Cell('one pack, executed', 'processes', None, judged='range', low=0, high=0, reason='its two git processes stay open'),
+    Cell('one pack, executed', 'processes', None, judged='range', low=0, high=0,
+         reason='its two git processes stay open'),
     Cell('one pack, refused as stale', 'processes', None, judged='range', low=0, high=0)])
 WAYS = {'small, 1 file': 4.0, 'small, 20 x 10 KB': 2.5, '20,000 files, 1 file': 15.0, '20,000 files, 20 x 10 KB': 10.0}
 APPROVAL = Table(4, 'A whole approval against the article\'s eight processes (times faster)', [
