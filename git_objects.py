@@ -20,7 +20,8 @@ TREE_ENTRY = {size: re.compile(rb'([0-7]+) ([^\0]+)\0(.{%d})' % size, re.DOTALL)
 FILE, EXECUTABLE, TREE = b'100644', b'100755', b'40000'
 NOT_A_FILE = {b'120000': 'a symbolic link', b'160000': 'a submodule', TREE: 'a directory'}
 PACK_TYPES = {'commit': 1, 'tree': 2, 'blob': 3}
-ZLIB_LEVEL = 1                  # gc packs it again; 200 KB at level 6 costs more than all else in an approval
+# gc packs it again; 200 KB at level 6 cost more than all else in an approval. A tree is ids, which hardly compress.
+ZLIB_LEVEL = {'commit': 1, 'tree': 0, 'blob': 1}
 CRUD = ''.join(map(chr, range(33))) + '.,:;<>"\'\\'     # what git itself strips from both ends of a name
 
 Objects = Dict[bytes, Tuple[str, bytes]]    # raw object id -> (type, data)
@@ -105,7 +106,7 @@ def pack_entry(kind: str, data: bytes) -> bytes:
         header.append(byte | 128)
         size, byte = size >> 7, size & 127
     header.append(byte)
-    return bytes(header) + zlib.compress(data, ZLIB_LEVEL)
+    return bytes(header) + zlib.compress(data, ZLIB_LEVEL[kind])
 
 
 def pack_bytes(objects: Objects, hash_name: str) -> Tuple[bytes, bytes]:
