@@ -8,7 +8,7 @@ session reads with channel_history, channel_roster and project_activity; the ans
 post_channel_message is our name: the article says that the assistant answers in the channel and names no tool.
 Not here: sessions, queued runs and linked chats (session_store.py), what a mention shows (channel_render.py).
 """
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import channel_render
 import versioned
@@ -206,6 +206,18 @@ def require_reader(tx: Tx, channel: str, person: str) -> None:
                         (channel, person)).fetchone()
     if row is None or (row[0] and not inside):
         raise Refusal('not_found', f'there is no channel {channel!r} for you', channel_id=channel)
+
+
+def about_messages(tx: Tx, channel: str, messages: Sequence[str]) -> Dict[str, dict]:
+    """What people's pages show beside the words: {message_id: {actor, edited_at or None, replies}}."""
+    sequences = [sequence_of(tx, channel, message, 'message_id') for message in messages]
+    rows = tx.execute('SELECT sequence, actor, edited_us FROM messages WHERE channel_id = ? '
+                      f'AND sequence IN ({", ".join("?" * len(sequences))})', (channel, *sequences)).fetchall()
+    replies = dict(tx.execute('SELECT thread_root_id, count(*) FROM messages WHERE channel_id = ? AND thread_root_id '
+                              f'IN ({", ".join("?" * len(messages))}) GROUP BY thread_root_id', (channel, *messages)))
+    return {message_id(sequence): {'actor': actor, 'edited_at': versioned.stamp_text(edited_us) if edited_us else None,
+                                   'replies': replies.get(message_id(sequence), 0)}
+            for sequence, actor, edited_us in rows}
 
 
 def set_member(tx: Tx, channel: str, handle: str, kind: str, reachable: bool) -> None:

@@ -10,8 +10,8 @@ tells whether they still stand, and its updated_at is the expected_version that 
     python3 kb_store.py --db FILE check CITATIONS.json   fresh, changed or gone: one poll, the cursor kept
     also: read ID, edit ID FILE --version V, poll [N]; --help tells the rest
 
-Not here: the commands on a folder (kb_folder.py), transactions, replays and the log (versioned.py), who may call what
-(access.py), the day of article 1 (sim_kb.py).
+Not here: the commands on a folder (kb_folder.py), old versions for people (kb_history.py), transactions, replays and
+the log (versioned.py), who may call what (access.py), the day of article 1 (sim_kb.py).
 """
 import re
 import sys
@@ -39,6 +39,19 @@ CREATE TABLE IF NOT EXISTS articles (
     content           TEXT NOT NULL,       -- a scan need not walk over it
     PRIMARY KEY (knowledge_base_id, article_id)
 );
+-- The words that a save replaced, so that a person can read them and put them back (kb_history.py).
+CREATE TABLE IF NOT EXISTS article_versions (
+    kept              INTEGER PRIMARY KEY, -- in the order in which they were replaced
+    knowledge_base_id TEXT NOT NULL,
+    article_id        TEXT NOT NULL,
+    state             TEXT NOT NULL,
+    updated_us        INTEGER NOT NULL,    -- the version that it was
+    updated_by        TEXT NOT NULL,
+    replaced_us       INTEGER NOT NULL,    -- the version that took its place
+    title             TEXT NOT NULL,
+    content           TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS article_versions_by_article ON article_versions (knowledge_base_id, article_id, updated_us);
 -- Title words decide the ranking; a table of whole words answers in microseconds and finds words of any length.
 CREATE TABLE IF NOT EXISTS title_words (
     knowledge_base_id TEXT NOT NULL,
@@ -141,28 +154,41 @@ def swap(tx: Tx, actor: str, knowledge_base: str, article_id: str, title: Option
     before = head(tx, knowledge_base, article_id)
     if not readable(before):
         raise not_readable(tx, knowledge_base, article_id)
-    title = before.title if title is None else title
+    after = before if title is None else before._replace(title=title)
+    return save(tx, actor, knowledge_base, article_id, before, after, content, expected_us, now_us)
+
+
+def save(tx: Tx, actor: str, knowledge_base: str, article_id: str, before: Head, after: Head, content: str,
+         base_us: int, now_us: int) -> dict:
+    """What every save does, whoever made it: over exactly `base_us`, under a new version, the words until then kept."""
+    container = Ref('knowledge_base', knowledge_base)
+    after = after._replace(updated_us=versioned.next_stamp(tx, container, before.updated_us, now_us))
+    keep(tx, knowledge_base, article_id, base_us, after.updated_us)
     # The comparison is in the WHERE clause: there is no moment between comparing and writing.
-    swapped = tx.execute('UPDATE articles SET title = ?, folded = ?, content = ? '
-                         f'WHERE knowledge_base_id = ? AND article_id = ? AND {IS_CURRENT}',
-                         (title, fold(f'{title}\n{content}'), content,
-                          knowledge_base, article_id, expected_us)).rowcount
+    swapped = tx.execute('UPDATE articles SET state = ?, updated_us = ?, updated_by = ?, title = ?, folded = ?, '
+                         f'content = ? WHERE knowledge_base_id = ? AND article_id = ? AND {IS_CURRENT}',
+                         (after.state, after.updated_us, actor, after.title, fold(f'{after.title}\n{content}'), content,
+                          knowledge_base, article_id, base_us)).rowcount
     if not swapped:
         raise stale(article_id, before.updated_us)
-    return saved(tx, actor, knowledge_base, article_id, before, before._replace(title=title), now_us)
+    return saved(tx, knowledge_base, article_id, before, after)
 
 
-def saved(tx: Tx, actor: str, knowledge_base: str, article_id: str, before: Optional[Head], after: Head,
-          now_us: int) -> dict:
-    """What every save does, whoever made it: a new version, the words of a new title, one event."""
-    container = Ref('knowledge_base', knowledge_base)
-    updated_us = versioned.next_stamp(tx, container, before.updated_us if before else 0, now_us)
-    tx.execute('UPDATE articles SET updated_us = ?, updated_by = ? WHERE knowledge_base_id = ? AND article_id = ?',
-               (updated_us, actor, knowledge_base, article_id))
+def keep(tx: Tx, knowledge_base: str, article_id: str, base_us: int, replaced_us: int) -> None:
+    """What is about to be replaced. A save that is refused keeps nothing: the comparison stands here too."""
+    tx.execute('INSERT INTO article_versions SELECT NULL, knowledge_base_id, article_id, state, updated_us, '
+               'updated_by, ?, title, content FROM articles '
+               f'WHERE knowledge_base_id = ? AND article_id = ? AND {IS_CURRENT}',
+               (replaced_us, knowledge_base, article_id, base_us))
+
+
+def saved(tx: Tx, knowledge_base: str, article_id: str, before: Optional[Head], after: Head) -> dict:
+    """The words of a new title, one event, and the answer."""
     if before is None or before.title != after.title:
         index_title(tx, knowledge_base, article_id, before.title if before else '', after.title)
-    versioned.record_event(tx, container, event_type(before, after), article_id, updated_us)
-    return {'citation': citation(knowledge_base, article_id, updated_us), 'title': after.title}
+    versioned.record_event(tx, Ref('knowledge_base', knowledge_base), event_type(before, after), article_id,
+                           after.updated_us)
+    return {'citation': citation(knowledge_base, article_id, after.updated_us), 'title': after.title}
 
 
 def index_title(tx: Tx, knowledge_base: str, article_id: str, old: str, new: str) -> None:
@@ -300,9 +326,10 @@ def create_article(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
         raise Refusal('already_exists', f'there is an article {article_id!r}: save it, or choose another id',
                       article_id=article_id)
     state = 'published' if arguments.get('publish') is True else 'draft'
-    tx.execute('INSERT INTO articles VALUES (?, ?, ?, 0, ?, ?, ?, ?)',
-               (knowledge_base, article_id, state, actor, title, fold(f'{title}\n{content}'), content))
-    return saved(tx, actor, knowledge_base, article_id, None, Head(state, 0, title), now_us)
+    updated_us = versioned.next_stamp(tx, Ref('knowledge_base', knowledge_base), 0, now_us)
+    tx.execute('INSERT INTO articles VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+               (knowledge_base, article_id, state, updated_us, actor, title, fold(f'{title}\n{content}'), content))
+    return saved(tx, knowledge_base, article_id, None, Head(state, updated_us, title))
 
 
 def save_article(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
@@ -312,14 +339,12 @@ def save_article(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     before = head(tx, knowledge_base, article_id)
     if before is None:
         raise not_readable(tx, knowledge_base, article_id)
-    if 'expected_version' in arguments and versioned.parse_stamp(arguments['expected_version']) != before.updated_us:
-        raise stale(article_id, before.updated_us)
+    base_us = versioned.parse_stamp(arguments['expected_version']) if 'expected_version' in arguments \
+        else before.updated_us
     title = text(arguments, 'title', TITLE_LENGTH) if 'title' in arguments else before.title
     content = (text(arguments, 'content', CONTENT_LENGTH) if 'content' in arguments
                else article_for_people(tx, knowledge_base, article_id)['content'])
-    tx.execute('UPDATE articles SET title = ?, folded = ?, content = ? WHERE knowledge_base_id = ? AND article_id = ?',
-               (title, fold(f'{title}\n{content}'), content, knowledge_base, article_id))
-    return saved(tx, actor, knowledge_base, article_id, before, before._replace(title=title), now_us)
+    return save(tx, actor, knowledge_base, article_id, before, before._replace(title=title), content, base_us, now_us)
 
 
 def publish_article(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
@@ -340,9 +365,9 @@ def set_state(tx: Tx, actor: str, arguments: dict, state: str, now_us: int) -> d
         raise not_readable(tx, knowledge_base, article_id)
     if before.state == state or (before.state, state) == ('draft', 'unpublished'):
         return {'citation': citation(knowledge_base, article_id, before.updated_us), 'title': before.title}
-    tx.execute('UPDATE articles SET state = ? WHERE knowledge_base_id = ? AND article_id = ?',
-               (state, knowledge_base, article_id))
-    return saved(tx, actor, knowledge_base, article_id, before, before._replace(state=state), now_us)
+    content = article_for_people(tx, knowledge_base, article_id)['content']
+    return save(tx, actor, knowledge_base, article_id, before, before._replace(state=state), content,
+                before.updated_us, now_us)
 
 
 def article_for_people(tx: Tx, knowledge_base: str, article_id: str) -> dict:

@@ -10,12 +10,13 @@ person was proven (owner.py).
 from typing import Any, Callable, Dict, List
 
 import access
+import kb_history
 import kb_store
 import rooms
 import schema
 import workspace as workspaces
 from owner_verbs import own_workspace
-from tools import ID, VERSION, State, arguments_of, text
+from tools import ID, VERSION, State, arguments_of, integer, text
 from versioned import Ref, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -27,6 +28,10 @@ ARTICLE = arguments_of({'knowledge_base_id': ID, 'article_id': ID})
 SAVE_ARTICLE = arguments_of({'knowledge_base_id': ID, 'article_id': ID, 'title': text(*kb_store.TITLE_LENGTH),
                              'content': text(*kb_store.CONTENT_LENGTH)},
                             {'publish': {'type': 'boolean'}, 'expected_version': VERSION})
+HISTORY = arguments_of({'knowledge_base_id': ID, 'article_id': ID}, {'limit': integer(*kb_history.HISTORY_LIMIT),
+                                                                     'before': VERSION})
+SAVED = arguments_of({'knowledge_base_id': ID, 'article_id': ID, 'version': VERSION})
+PUT_BACK = arguments_of({'knowledge_base_id': ID, 'article_id': ID, 'version': VERSION, 'expected_version': VERSION})
 NEW_ROOM = arguments_of({'room_id': ID, 'name': NAME}, PLACE)
 DECIDE = arguments_of({'proposal_id': ID, 'decision': {'type': 'string', 'enum': ['approve', 'decline']}},
                       {'reason': text(0, 1_000)})
@@ -67,8 +72,7 @@ def save_article(state: State, person: str, arguments: dict) -> dict:
     def work(tx: Tx) -> dict:
         actor, now_us = f'person:{person}', state.now_us()
         known = {name: value for name, value in arguments.items() if name != 'publish'}
-        there = any(row[0] == known['article_id'] for row in
-                    kb_store.articles_for_people(tx, known['knowledge_base_id']))
+        there = kb_store.head(tx, known['knowledge_base_id'], known['article_id'])
         save = kb_store.save_article if there else kb_store.create_article
         saved = save(tx, actor, known, now_us)
         return kb_store.publish_article(tx, actor, known, now_us) if arguments.get('publish') else saved
@@ -86,6 +90,32 @@ def unpublish_article(state: State, person: str, arguments: dict) -> dict:
     ref = Ref('knowledge_base', str(arguments.get('knowledge_base_id')))
     return changing(state, person, ARTICLE, arguments, ref,
                     lambda tx: kb_store.unpublish_article(tx, f'person:{person}', arguments, state.now_us()))
+
+
+def reading(state: State, person: str, wanted: dict, arguments: dict, work: Callable[[Tx], dict]) -> dict:
+    """Of a knowledge base, drafts and old versions too: for people only."""
+    schema.check(wanted, arguments)
+    with state.db.read() as tx:
+        access.require_role_of(tx, person, Ref('knowledge_base', arguments['knowledge_base_id']), workspaces.VIEWER)
+        return work(tx)
+
+
+def article_history(state: State, person: str, arguments: dict) -> dict:
+    return {'history': reading(state, person, HISTORY, arguments, lambda tx: kb_history.article_history(
+        tx, arguments['knowledge_base_id'], arguments['article_id'], arguments.get('limit', 50),
+        arguments.get('before')))}
+
+
+def article_version(state: State, person: str, arguments: dict) -> dict:
+    """A saved version as it was, and the one before it."""
+    return reading(state, person, SAVED, arguments, lambda tx: kb_history.saved_version(
+        tx, arguments['knowledge_base_id'], arguments['article_id'], arguments['version']))
+
+
+def put_article_back(state: State, person: str, arguments: dict) -> dict:
+    ref = Ref('knowledge_base', str(arguments.get('knowledge_base_id')))
+    return changing(state, person, PUT_BACK, arguments, ref,
+                    lambda tx: kb_history.put_back(tx, f'person:{person}', arguments, state.now_us()))
 
 
 def create_room(state: State, person: str, arguments: dict) -> dict:
@@ -119,4 +149,5 @@ def decide_room(state: State, person: str, arguments: dict) -> dict:
 VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
     'create_knowledge_base': create_knowledge_base, 'save_article': save_article,
     'publish_article': publish_article, 'unpublish_article': unpublish_article, 'create_room': create_room,
+    'article_history': article_history, 'article_version': article_version, 'put_article_back': put_article_back,
 }

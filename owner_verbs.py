@@ -15,10 +15,11 @@ import channel_store
 import session_store
 import workspace as workspaces
 from tools import State
-from versioned import Ref, Refusal, Tx, invalid, stamp_text
+from versioned import Ref, Refusal, Tx, check_integer, invalid, stamp_text
 
 # --- data ---------------------------------------------------------------------
 
+MOST_LISTED = 10_000                      # of one list, where the asker says nothing
 STAYS = ('project', 'channel')            # moving one would open or close it to everybody in a project
 
 # --- rules --------------------------------------------------------------------
@@ -68,13 +69,18 @@ def add_assistant(state: State, person: str, arguments: dict) -> dict:
 
 
 def list_connections(state: State, person: str, arguments: dict) -> dict:
-    """Every connection of the workspace, the newest first, with what it was added to."""
+    """The connections of the workspace, the newest first, with what each was added to: all, or a page of them,
+    `limit` after the connection `after`."""
     with state.db.read() as tx:
         workspace = own_workspace(tx, person, arguments)
-        rows = tx.execute('SELECT connection FROM connections WHERE workspace = ? ORDER BY created_us DESC, connection',
-                          (workspace,)).fetchall()
+        limit = arguments.get('limit', MOST_LISTED)
+        check_integer('limit', limit, 1, MOST_LISTED)
+        rows = [connection for connection, in tx.execute(
+            'SELECT connection FROM connections WHERE workspace = ? ORDER BY created_us DESC, connection',
+            (workspace,))]
+        begin = rows.index(arguments['after']) + 1 if arguments.get('after') in rows else 0
         found = [dict(access.connection_row(tx, connection), projects=access.projects_of(tx, connection))
-                 for (connection,) in rows]
+                 for connection in rows[begin:begin + limit]]
     return {'connections': found}
 
 

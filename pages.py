@@ -4,17 +4,18 @@ Article 6 describes the owner's screen; ours is plain HTML from the server, with
 width, keyboard. Everything that came from somebody is escaped and isolated (<bdi>): markup, scripts and right-to-left
 text are shown as text.
 
-Not here: the pages themselves (pages_connected.py, pages_approval.py, pages_content.py, pages_notes.py,
-pages_project.py, pages_gitnest.py, pages_consent.py), their routes (pages_owner.py), who may see a page (owner.py),
-what a click does (owner_verbs.py and its sisters).
+Not here: the pages themselves (pages_connected.py, pages_approval.py, pages_content.py, pages_articles.py,
+pages_notes.py, pages_project.py, pages_gitnest.py, pages_consent.py), their routes (pages_owner.py), who may see a page
+(owner.py), what a click does (owner_verbs.py and its sisters).
 """
 import base64
 import hashlib
 import html
 import json
 from datetime import timedelta
-from typing import Any, Dict, Iterable, NamedTuple, Optional, Sequence, Tuple
-from urllib.parse import quote
+from itertools import groupby, islice
+from typing import Any, Callable, Dict, Iterable, NamedTuple, Optional, Sequence, Tuple
+from urllib.parse import quote, urlencode
 
 import versioned
 from owner import Session, form_token
@@ -93,6 +94,7 @@ HEADERS = (('Content-Type', 'text/html; charset=utf-8'), ('X-Frame-Options', 'DE
 NAVIGATION = (('', 'Connected agents'), ('approval', 'Needs your approval'), ('projects', 'Projects'),
               ('people', 'People'))
 OWN_FORMS = POLICY + "; form-action 'self'"
+ONES_OWN = ('drop_draft', 'show_workspace', 'sign_out')           # clicks that need no right to the item of the page
 A_PAGE = 50                               # lines of a long list
 
 
@@ -104,13 +106,14 @@ class View(NamedTuple):
     workspace: str
     workspace_name: str
     others: Dict[str, str]                # the person's other workspaces, id to name
-    may_edit: bool                        # in the workspace: the roles on single items may say more or less
+    may_edit: bool                        # in the workspace; on the item that the page is about: may_change
     waiting: int                          # proposals that need this person
     now_us: int
     parts: Sequence[str] = ()             # the path below the session's, decoded
     query: Dict[str, str] = {}
     problem: str = ''                     # what was refused when the form of this page was sent
     sent: Dict[str, str] = {}             # and what it held, so that nobody types twice
+    may_change: bool = True               # the item that the page is about; who may not is shown no form
 
 
 # --- rules --------------------------------------------------------------------
@@ -160,6 +163,11 @@ def at(view: View, *segments: str) -> str:
     return view.session.base + '/'.join(quote(segment, safe='') for segment in segments)
 
 
+def query_of(view: View) -> str:
+    """Which part of a long list the page shows, so that a click leads back to it."""
+    return '?' + urlencode(view.query) if view.query else ''
+
+
 def link(view: View, words: Any, *segments: str) -> str:
     return f'<a href="{at(view, *segments)}">{text(words)}</a>'
 
@@ -169,9 +177,12 @@ def hidden(name: str, value: str) -> str:
 
 
 def form(view: View, verb: str, inner: str, button: str, style: str = '', **constants: str) -> str:
-    """A form for one click. It comes back to this page, and is bound to this session and this click."""
+    """A form for one click. It comes back to this page, and is bound to this session and this click. '' for whoever
+    may only look: what a form holds, the page then shows as text."""
+    if not view.may_change and verb not in ONES_OWN:
+        return ''
     fields = ''.join(hidden(name, value) for name, value in constants.items())
-    back = '/'.join(quote(part, safe='') for part in view.parts)
+    back = '/'.join(quote(part, safe='') for part in view.parts) + query_of(view)
     return (f'<form method="post" action="{at(view, "do", verb)}">'
             f'{hidden("form_token", form_token(view.session.secret, verb))}{hidden("back", back)}{fields}{inner}'
             f'<button{f" class={style}" if style else ""}>{html.escape(button)}</button></form>')
@@ -198,7 +209,9 @@ def select(label: str, name: str, options: Iterable[Tuple[str, str]], chosen: st
 
 
 def card(title: str, *inner: str) -> str:
-    return f'<section class="card"><h2>{html.escape(title)}</h2>{"".join(inner)}</section>'
+    """A part of a page; no part when there is nothing in it."""
+    words = ''.join(inner)
+    return f'<section class="card"><h2>{html.escape(title)}</h2>{words}</section>' if words else ''
 
 
 def between(left: str, right: str) -> str:
@@ -208,11 +221,13 @@ def between(left: str, right: str) -> str:
 
 def inline(*forms: str) -> str:
     """Short forms: each field beside its button, where there is room."""
-    return f'<div class="inline">{"".join(forms)}</div>'
+    words = ''.join(forms)
+    return f'<div class="inline">{words}</div>' if words else ''
 
 
-def details(summary: str, inner: str) -> str:
-    return f'<details><summary>{html.escape(summary)}</summary>{inner}</details>'
+def details(summary: str, inner: str, is_open: bool = False) -> str:
+    opened = ' open' if is_open else ''
+    return f'<details{opened}><summary>{html.escape(summary)}</summary>{inner}</details>' if inner else ''
 
 
 def tag(words: str, style: str = '') -> str:
@@ -221,6 +236,11 @@ def tag(words: str, style: str = '') -> str:
 
 def soft(words: str) -> str:
     return f'<p class="soft">{html.escape(words)}</p>'
+
+
+def nothing(view: View, words: str, then: str) -> str:
+    """An empty list, and for whoever may what to do next."""
+    return soft(f'{words} {then}' if view.may_change else words)
 
 
 def listed(lines: Sequence[str], empty: str) -> str:
@@ -240,9 +260,28 @@ def block(words: str) -> str:
     return f'<div class="text" dir="auto" tabindex="0">{html.escape(words)}</div>'
 
 
-def more(view: View, after: Optional[str], words: str = 'Next page') -> str:
+def a_page(view: View, rows: Sequence[Any], key: Callable[[Any], str], name: str = 'after',
+           may_see: Optional[Callable[[Any], bool]] = None) -> Tuple[list, Optional[str]]:
+    """(what this page shows of a long list, the key that the next page begins after). Whether a row may be seen is
+    asked of those that are shown alone. A key that is there no more begins at the beginning."""
+    asked = view.query.get(name)
+    begin = next((place + 1 for place, row in enumerate(rows) if key(row) == asked), 0)
+    shown = list(islice(filter(may_see, rows[begin:]), A_PAGE + 1))
+    return shown[:A_PAGE], key(shown[A_PAGE - 1]) if len(shown) > A_PAGE else None
+
+
+def more(view: View, after: Optional[str], words: str = 'Next page', name: str = 'after') -> str:
     """The way to the rest of a long list."""
-    return f'<p><a href="?after={quote(after, safe="")}">{html.escape(words)}</a></p>' if after else ''
+    return f'<p><a href="?{name}={quote(after, safe="")}">{html.escape(words)}</a></p>' if after else ''
+
+
+def coloured(lines: Iterable[str]) -> str:
+    """Lines with '+', '-' or ' ' in front; added and removed ones also by colour, never by colour alone."""
+    shown = []
+    for mark, group in groupby(lines, lambda line: {'+': 'ins', '-': 'del'}.get(line[:1])):
+        words = html.escape('\n'.join(group))
+        shown.append(f'<{mark}>{words}</{mark}>' if mark else words + '\n')
+    return f'<pre tabindex="0">{"".join(shown)}</pre>'
 
 
 def when(stamp: Any, now_us: int) -> str:

@@ -7,7 +7,7 @@ shown before Approve or Decline. Characters that no eye sees are shown by their 
 Not here: the decision (proposals.py, rooms.py), the card's text (proposal_card.py).
 """
 import html
-from typing import List, NamedTuple, Tuple
+from typing import NamedTuple, Tuple
 
 import access
 import owner
@@ -16,7 +16,7 @@ import owner_project
 import proposal_card
 import rooms
 import workspace as workspaces
-from pages import View, card, field, form, link, listed, soft, tag, text, when
+from pages import View, a_page, card, coloured, field, form, link, listed, more, soft, tag, text, when
 from pages_content import actor_name
 from versioned import Ref, Refusal, Tx
 
@@ -55,21 +55,19 @@ def approval(view: View) -> Tuple[str, str]:
     if len(view.parts) > 1:
         return proposal(view, view.parts[1])
     found = owner.run(view.state, view.session.person, 'list_proposals', {})
+    shown, rest = a_page(view, found['proposals'] + found['rooms'], lambda one: one['proposal_id'])
     with view.state.db.read() as tx:
-        lines = [line(view, one['proposal_id'], find(tx, one['proposal_id']).title, about(one))
-                 for one in found['proposals']]
-    lines += [line(view, one['proposal_id'], f'Install {one["app_name"]}', f'for the Room {text(one["room"])}')
-              for one in found['rooms']]
-    return 'Needs your approval', card('Waiting for you', listed(lines, NOTHING))
+        lines = [line(tx, view, one) for one in shown]
+    return 'Needs your approval', card('Waiting for you', listed(lines, NOTHING), more(view, rest))
 
 
-def about(one: dict) -> str:
-    author = one['from'].split(' <')[0]                    # as git has it: 'Claude (Claude research) <conn-...>'
-    return f'from {text(author)}, for {text(one["repository_id"])}'
-
-
-def line(view: View, proposal_id: str, words: str, more: str) -> str:
-    return f'<h3>{link(view, words, "approval", proposal_id)}</h3><span class="soft">{more}</span>'
+def line(tx: Tx, view: View, one: dict) -> str:
+    if 'app_name' in one:
+        title, about = f'Install {one["app_name"]}', f'for the Room {text(one["room"])}'
+    else:
+        author = one['from'].split(' <')[0]                # as git has it: 'Claude (Claude research) <conn-...>'
+        title, about = find(tx, one['proposal_id']).title, f'from {text(author)}, for {text(one["repository_id"])}'
+    return f'<h3>{link(view, title, "approval", one["proposal_id"])}</h3><span class="soft">{about}</span>'
 
 
 def find(tx: Tx, proposal_id: str) -> Shown:
@@ -98,22 +96,13 @@ def proposal(view: View, proposal_id: str) -> Tuple[str, str]:
     where = link(view, shown.repository, 'repository', shown.repository)
     origin = f'<p class="soft">Proposed by {text(by)} for {where}, {when(shown.created_us, view.now_us)}.</p>'
     return shown.title, (outcome(status, shown.reason) + origin +
-                         card('What you approve', f'<pre tabindex="0">{coloured(words)}</pre>') +
+                         card('What you approve', coloured(words.split('\n'))) +
                          answers(view, proposal_id, status, LOOK_TWICE in words))
 
 
 def outcome(status: str, reason: str) -> str:
     why = f' Reason: {text(reason)}' if reason else ''
     return f'<p>{tag(status, STATUS.get(status, ""))} {html.escape(WORDS.get(status, ""))}{why}</p>'
-
-
-def coloured(words: str) -> str:
-    """Every line of the card; added and removed ones also by colour, never by colour alone."""
-    shown: List[str] = []
-    for one in words.split('\n'):
-        mark = {'+': 'ins', '-': 'del'}.get(one[:1])
-        shown.append(f'<{mark}>{html.escape(one)}</{mark}>' if mark else html.escape(one) + '\n')
-    return ''.join(shown)
 
 
 def install(view: View, tx: Tx, proposal_id: str) -> Tuple[str, str]:

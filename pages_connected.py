@@ -51,15 +51,17 @@ FOR_GOOD = 'Its next call is refused. This cannot be undone; connecting again ma
 
 def home(view: View) -> Tuple[str, str]:
     """Connected agents: three steps, and every connection of the workspace."""
-    asked = {'workspace': view.workspace}
+    asked = {'workspace': view.workspace, 'after': view.query.get('after'), 'limit': pages.A_PAGE + 1}
     found = owner.run(view.state, view.session.person, 'list_connections', asked)['connections']
     with view.state.db.read() as tx:
         names = project_names(tx, view.workspace)
     name = field('Display name', 'display_name', view.sent.get('display_name', ''),
                  more='required maxlength="120" placeholder="Claude research"')
     add = form(view, 'add_assistant', select('Assistant', 'assistant', ASSISTANTS) + name, 'Add assistant', 'first')
-    lines = [connection_line(view, one, names) for one in found]
-    connections = card('Connections', listed(lines, 'No assistant is connected. Begin with Add assistant above.'))
+    lines = [connection_line(view, one, names) for one in found[:pages.A_PAGE]]
+    rest = found[pages.A_PAGE - 1]['connection'] if len(found) > pages.A_PAGE else None
+    connections = card('Connections', listed(lines, 'No assistant is connected. Begin with Add assistant above.'),
+                       pages.more(view, rest))
     if not view.may_edit:
         return 'Connected agents', connections + soft(VIEWERS)
     demo = card('Try it in five steps', numbered(DEMO_STEPS)) if view.state.config.demo else ''

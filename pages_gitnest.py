@@ -7,7 +7,7 @@ check elsewhere, and the owner's side records how it ended, for one composed com
 Not here: proposals and their cards (pages_approval.py), the clicks (owner_gitnest.py, owner_gitnest_work.py).
 """
 import html
-from typing import Tuple
+from typing import List, Tuple
 
 import gitnest
 import pages
@@ -33,18 +33,35 @@ def repository(view: View) -> Tuple[str, str]:
         name = item_name(tx, view, ref)
         is_on = tx.execute('SELECT gitnest_on FROM repositories WHERE repository = ?', (ref.id,)).fetchone() == (1,)
         policy, work = gitnest.policy(tx, ref.id), gitnest.list_work(tx, ref.id)
-        sets = [change_set(tx, view, one['change_set_id']) for one in work['change_sets']]
+        shown_sets, more_sets = pages.a_page(view, work['change_sets'], lambda one: one['change_set_id'], 'sets')
+        sets = [change_set(tx, view, one['change_set_id']) for one in shown_sets]
         results = gitnest.saved_results(tx, ref.id, None)['results']
     switch = form(view, 'set_gitnest', '', 'Switch GitNest off' if is_on else 'Switch GitNest on', repository_id=ref.id,
                   on='' if is_on else 'on')
     state = tag('GitNest is on', 'good') if is_on else tag('GitNest is off', 'bad')
-    rows = [[when(one['at'], view.now_us), text(one['kind']), text(one['summary'])] for one in results[:pages.A_PAGE]]
-    saved = pages.table(('When', 'What', 'Result'), rows, 'Saved results') if rows else soft('None yet.')
-    return name, (card('Changes', f'<p>{state}</p>', soft(GITNEST), switch) +
-                  card('Work', listed([text(one['title']) for one in work['work']], 'None yet.')) +
-                  card('Change sets', listed(sets, NO_SET)) + card('Saved results', saved) +
+    return name, (card('Changes', f'<p>{state}</p>', soft(GITNEST), switch) + work_part(view, work['work']) +
+                  card('Change sets', listed(sets, NO_SET), pages.more(view, more_sets, name='sets'),
+                       newest(work['change_sets'])) +
+                  results_part(view, results) +
                   card('Policy', soft(POLICY), details('Change the policy', policy_form(view, ref.id, policy))) +
                   whereabouts(view, ref))
+
+
+def work_part(view: View, work: List[dict]) -> str:
+    shown, rest = pages.a_page(view, work, lambda one: one['work_id'], 'work')
+    return card('Work', listed([text(one['title']) for one in shown], 'None yet.'), pages.more(view, rest, name='work'),
+                newest(work))
+
+
+def results_part(view: View, results: List[dict]) -> str:
+    shown, rest = pages.a_page(view, results, lambda one: ' '.join((one['at'], one['kind'], one['summary'])), 'results')
+    rows = [[when(one['at'], view.now_us), text(one['kind']), text(one['summary'])] for one in shown]
+    saved = pages.table(('When', 'What', 'Result'), rows, 'Saved results') if rows else soft('None yet.')
+    return card('Saved results', saved, pages.more(view, rest, name='results'), newest(results))
+
+
+def newest(found: List[dict]) -> str:
+    return soft(f'These are the newest {gitnest.LISTED}.') if len(found) == gitnest.LISTED else ''
 
 
 def change_set(tx: Tx, view: View, one: str) -> str:

@@ -69,7 +69,8 @@ def tab(view: View, tab_id: str) -> str:
 
 def text_tab(view: View, found: dict, base: Dict[str, str]) -> str:
     words = view.sent.get('text', found['text'])
-    return form(view, 'save_note', area('Text', 'text', words, 14), 'Save', 'first', operation='replace_text', **base)
+    return form(view, 'save_note', area('Text', 'text', words, 14), 'Save', 'first', operation='replace_text',
+                **base) or block(words)
 
 
 def slides_tab(view: View, found: dict, base: Dict[str, str]) -> str:
@@ -88,14 +89,14 @@ def sheet_tab(view: View, found: dict, base: Dict[str, str]) -> str:
 def data_tab(view: View, found: dict, base: Dict[str, str]) -> str:
     words = view.sent.get('data', json.dumps(found['values'], ensure_ascii=False, indent=1))
     return form(view, 'save_note', area('Data (JSON)', 'data', words), 'Save', 'first',
-                operation='replace_tab_data', **base)
+                operation='replace_tab_data', **base) or block(words)
 
 
 def cells_table(view: View, found: dict) -> str:
     size = found['row_count'], found['col_count']
     rows, cols = min(size[0], SHEET_SHOWN[0]), min(size[1], SHEET_SHOWN[1])
     if not rows or not cols:
-        return soft('Empty. Set the first cells below.')
+        return pages.nothing(view, 'Empty.', 'Set the first cells below.')
     with view.state.db.read() as tx:
         values = note_tabs.read_cells(tx, found['tab_id'], 0, 0, rows, cols)
     body = [[f'<span class="soft">{number}</span>', *(text(pages.value_text(cell)) for cell in row)]

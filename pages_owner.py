@@ -10,9 +10,11 @@ Not here: who the person is (owner.py), the pages (pages_connected.py and its si
 from typing import Callable, Dict, List, Tuple
 from urllib.parse import parse_qsl, quote, unquote
 
+import access
 import owner
 import pages
 import pages_approval
+import pages_articles
 import pages_connected
 import pages_content
 import pages_forms
@@ -22,7 +24,7 @@ import pages_project
 import workspace as workspaces
 from pages import View
 from tools import State
-from versioned import Refusal
+from versioned import Ref, Refusal
 from wire import Request, Response
 
 # --- data ---------------------------------------------------------------------
@@ -33,15 +35,17 @@ STATUS = {'owner_required': 401, 'forged_form': 403, 'role_too_low': 403, 'not_f
 PAGES: Dict[str, Tuple[int, int, Callable[[View], Tuple[str, str]]]] = {
     '': (0, 0, pages_connected.home), 'connection': (1, 1, pages_connected.connection),
     'approval': (0, 1, pages_approval.approval), 'projects': (0, 0, pages_content.projects),
-    'project': (1, 1, pages_content.project), 'knowledge_base': (1, 2, pages_content.knowledge_base),
+    'project': (1, 1, pages_content.project), 'knowledge_base': (1, 3, pages_articles.knowledge_base),
     'note': (1, 2, pages_notes.note), 'version': (2, 2, pages_notes.version),
     'events': (2, 2, pages_content.events),
-    'record_channel': (1, 2, pages_project.record_channel), 'channel': (1, 1, pages_project.channel),
+    'record_channel': (1, 2, pages_project.record_channel), 'channel': (1, 2, pages_project.channel),
     'room': (1, 1, pages_project.room), 'repository': (1, 1, pages_gitnest.repository),
     'session': (1, 1, pages_project.session), 'people': (0, 0, pages_project.people),
 }
 STALE = ('Not saved: somebody saved this in between. It is shown as it is now; what you wrote is still in the form. '
          'Put right what needs it, then save again.')
+NOT_PUT_BACK = ('Not put back: somebody saved this article in between. Look at it as it is now; if the old text is '
+                'still right, put it back then.')
 NO_STORE = (('Cache-Control', 'no-store'), ('Referrer-Policy', 'no-referrer'))
 
 # --- rules --------------------------------------------------------------------
@@ -65,9 +69,17 @@ def find_page(parts: List[str]) -> Callable[[View], Tuple[str, str]]:
     return function
 
 
-def said(refusal: Refusal) -> str:
+def said(refusal: Refusal, verb: str = '') -> str:
     """A refusal for a person's eyes."""
-    return STALE if refusal.code == 'stale_version' else pages.sentence(str(refusal))
+    if refusal.code == 'stale_version':
+        return NOT_PUT_BACK if verb == 'put_article_back' else STALE
+    return pages.sentence(str(refusal))
+
+
+def page_back(back: str) -> Tuple[List[str], Dict[str, str]]:
+    """What a form says of its page, 'note/n%201?after=x' -> (['note', 'n 1'], {'after': 'x'})."""
+    path, _, query = back.partition('?')
+    return [unquote(part) for part in path.split('/') if part], dict(parse_qsl(query, errors='replace'))
 
 
 # --- I/O ----------------------------------------------------------------------
@@ -80,11 +92,13 @@ def view_of(state: State, request: Request, parts: List[str]) -> View:
         if not mine:
             raise Refusal('not_found', 'you are in no workspace any more: its owner can add you again')
         waiting = pages_approval.waiting_count(tx, session.person, state.now_us())
+        about = Ref(*parts[:2]) if len(parts) > 1 and parts[0] in pages_content.KINDS else None
+        may_change = about is None or access.role_of(tx, session.person, about) >= workspaces.EDITOR
         name = workspaces.person_name(tx, session.person)
     workspace, workspace_name, role = next((one for one in mine if one[0] == session.workspace), mine[0])
     others = {one: words for one, words, _ in mine if one != workspace}
     return View(state, session, name, workspace, workspace_name, others, role >= workspaces.EDITOR, waiting,
-                state.now_us(), parts, dict(parse_qsl(request.query, errors='replace')))
+                state.now_us(), parts, dict(parse_qsl(request.query, errors='replace')), may_change=may_change)
 
 
 def show(state: State, request: Request) -> Response:
@@ -111,8 +125,8 @@ def post(state: State, request: Request) -> Response:
         if len(parts) != 2 or parts[0] != 'do':
             raise Refusal('not_found', 'there is nothing at this address')
         sent = pages_forms.read(request)
-        back = [unquote(part) for part in sent.fields.get('back', '').split('/') if part]
-        view = view_of(state, request, back)
+        parts_back, query = page_back(sent.fields.get('back', ''))
+        view = view_of(state, request, parts_back)._replace(query=query)
         owner.require_form_token(view.session.secret, parts[1], sent.fields.get('form_token', ''))
     except Refusal as refusal:
         return refused(state, request, refusal)
@@ -129,7 +143,7 @@ def clicked(view: View, verb: str, sent: pages_forms.Sent) -> Response:
             return Response(303, (('Location', view.session.base), *NO_STORE), b'')
         answer = owner.run(state, person, verb, pages_forms.arguments(state, view.workspace, verb, sent))
     except Refusal as refusal:
-        return again(view._replace(problem=said(refusal), sent=sent.fields), refusal)
+        return again(view._replace(problem=said(refusal, verb), sent=sent.fields), refusal)
     if verb == 'open_link':
         return pages.owner_page(view, f'A link for {answer["name"]}', pages_project.opened_link(view, answer))
     if verb == 'sign_out':
@@ -147,15 +161,14 @@ def again(view: View, refusal: Refusal) -> Response:
 
 def landing(view: View, verb: str, sent: pages_forms.Sent, answer: dict) -> str:
     """The page that shows what came of the click; else the one it came from."""
-    if verb == 'save_article':
+    if verb in ('save_article', 'put_article_back'):
         return pages.at(view, 'knowledge_base', sent.fields['knowledge_base_id'], answer['citation']['article_id'])
     if verb in pages_forms.LANDINGS:
         name, *members = pages_forms.LANDINGS[verb]
         return pages.at(view, name, *(str(answer[member]) for member in members))
-    parts = view.parts
-    if verb == 'delete_record':
-        parts = parts[:2]
-    return view.session.base + '/'.join(quote(part, safe='') for part in parts)
+    if verb == 'post_message':                             # the newest page, where it stands
+        return pages.at(view, *view.parts)
+    return pages.at(view, *(view.parts[:2] if verb == 'delete_record' else view.parts)) + pages.query_of(view)
 
 
 def show_link(state: State, base: str, secret: str) -> Response:

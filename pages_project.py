@@ -28,6 +28,7 @@ ROLE_NAMES = {value: name for name, value in workspaces.ROLES.items()}
 HISTORY_SHOWN = 20
 RUN_STATES = {'succeeded': 'good', 'failed': 'bad', 'cancelled': ''}
 NO_APP = 'None. An assistant can only propose one; you decide under Needs your approval.'
+DELETED = 'Its author deleted it.'
 PLAY = 'To play a colleague, add one and open a link for them: their pages open beside yours, in this browser too.'
 
 # --- rules --------------------------------------------------------------------
@@ -45,7 +46,7 @@ def record_channel(view: View) -> Tuple[str, str]:
              *(text(pages.value_text(one['values'].get(each['field']))) for each in fields[1:]),
              when(one['version'], view.now_us)] for one in found['items']]
     inner = pages.table(('Title', *(each['field'] for each in fields[1:]), 'Saved'), rows, 'Records') if rows else \
-        soft('No record yet. Add the first one below.')
+        pages.nothing(view, 'No record yet.', 'Add the first one below.')
     add = form(view, 'create_record', inputs(fields, {}, view.sent), 'Add record', 'first', record_channel_id=ref.id,
                idempotency_key=new_key())
     return name, card('Records', inner, pages.more(view, found['next_item_id'] if found['has_more'] else None)) + \
@@ -58,18 +59,21 @@ def record(view: View, ref: Ref, item_id: str) -> Tuple[str, str]:
         name = item_name(tx, view, ref)
         found = record_store.read_record_item(tx, '', ours, view.now_us)
         own = map(record_store.field_shown, record_store.fields_of(tx, ref.id).values())
+        saved = record_store.item_history(tx, ref.id, item_id, HISTORY_SHOWN + 1, view.query.get('after'))
         history = [[when(one['version'], view.now_us), text(actor_name(tx, one['actor'])), text(members(one['change']))]
-                   for one in record_store.item_history(tx, ref.id, item_id, HISTORY_SHOWN)]
+                   for one in saved[:HISTORY_SHOWN]]
     now = {'title': found['title'], **found['values']}
     shown = inputs([{'field': 'title', 'kind': 'text'}, *own], now, view.sent)
     write = form(view, 'save_record', shown, 'Save', 'first', idempotency_key=new_key(),
                  expected_version=found['version'], **ours)
     delete = form(view, 'delete_record', '', 'Delete', 'bad', expected_version=found['version'], **ours)
+    earlier = pages.more(view, saved[HISTORY_SHOWN - 1]['version'] if len(saved) > HISTORY_SHOWN else None,
+                         'Earlier versions')
     head = (f'<p class="soft">In {link(view, name, *ref)}, saved {when(found["version"], view.now_us)}, version '
             f'<code>{found["version"]}</code></p>')
-    as_it_is = card('As it is now', f'<p>{text(members(now))}</p>') if view.sent else ''
+    as_it_is = card('As it is now', f'<p>{text(members(now))}</p>') if view.sent or not view.may_change else ''
     return found['title'], (head + as_it_is + card('Record', write) +
-                            card('History', pages.table(('When', 'Who', 'What'), history, 'History')) +
+                            card('History', pages.table(('When', 'Who', 'What'), history, 'History'), earlier) +
                             card('Delete', pages.details('Delete this record...', delete)))
 
 
@@ -94,22 +98,48 @@ def inputs(fields: List[Dict[str, Any]], values: Dict[str, Any], sent: Dict[str,
 
 
 def channel(view: View) -> Tuple[str, str]:
-    ref = Ref('channel', view.parts[1])
-    ask = {'channel_id': ref.id, 'limit': pages.A_PAGE}
+    """The channel itself, or one thread of it."""
+    ref, root = Ref('channel', view.parts[1]), {'thread_root_id': view.parts[2]} if len(view.parts) > 2 else {}
+    ask = {'channel_id': ref.id, 'limit': pages.A_PAGE, **root}
     if 'after' in view.query:
         ask['before'] = view.query['after']
     with view.state.db.read() as tx:
         name = item_name(tx, view, ref)
         found = channel_store.channel_history(tx, '', ask, view.now_us)
+        about = channel_store.about_messages(tx, ref.id, [one['message_id'] for one in found['messages']])
         roster = channel_store.channel_roster(tx, '', ask, view.now_us)['members']
-    lines = [pages.between(f'<h3>{text(one["name"])}</h3>', when(one['created_at'], view.now_us)) + block(one['text'])
-             for one in found['messages']]
-    post = form(view, 'post_message', area('Message', 'text', view.sent.get('text', ''), 3), 'Post', 'first',
-                channel_id=ref.id, idempotency_key=new_key())
-    people = [text(one['handle']) + ' ' + tag('reachable' if one['reachable'] else 'not reachable') for one in roster]
+    lines = [message(view, ref, one, about[one['message_id']], bool(root)) for one in found['messages']]
+    typed = '' if 'message_id' in view.sent else view.sent.get('text', '')
+    post = form(view, 'post_message', area('Message', 'text', typed, 3), 'Reply' if root else 'Post', 'first',
+                channel_id=ref.id, idempotency_key=new_key(), **root)
     earlier = pages.more(view, found['before'] if found['has_more'] else None, 'Earlier messages')
-    return name, (card('Messages', earlier, listed(lines, 'No message yet. Write the first one.'), post) +
+    if root:
+        return f'A thread in {name}', (card('Messages', earlier, listed(lines, ''), post) +
+                                       f'<p>{link(view, "Back to " + name, *ref)}</p>')
+    people = [text(one['handle']) + ' ' + tag('reachable' if one['reachable'] else 'not reachable') for one in roster]
+    shown = listed(lines, '') if lines else pages.nothing(view, 'No message yet.', 'Write the first one.')
+    return name, (card('Messages', earlier, shown, post) +
                   card('Members', listed(people, 'Nobody is in it yet.')) + whereabouts(view, ref))
+
+
+def message(view: View, ref: Ref, one: dict, about: dict, in_thread: bool) -> str:
+    """What was said; below it its thread, and for its author the ways to change it."""
+    stamp = when(one['created_at'], view.now_us)
+    if about['edited_at'] and not one['deleted']:
+        stamp += f', edited {when(about["edited_at"], view.now_us)}'
+    shown = pages.between(f'<h3>{text(one["name"])}</h3>', f'<span class="soft">{stamp}</span>')
+    shown += soft(DELETED) if one['deleted'] else block(one['text'])
+    if not in_thread:
+        words = 'Reply in a thread' if not about['replies'] else f'Replies: {about["replies"]}'
+        shown += f'<p>{link(view, words, *ref, one["message_id"])}</p>'
+    if one['deleted'] or about['actor'] != f'person:{view.session.person}':
+        return shown
+    ours = {'channel_id': ref.id, 'message_id': one['message_id']}
+    refused = view.sent.get('message_id') == one['message_id']
+    words = view.sent.get('text', one['text']) if refused else one['text']
+    edit = form(view, 'edit_message', area('Your message', 'text', words, 3), 'Save', 'first', **ours)
+    delete = form(view, 'delete_message', '', 'Delete', 'bad', **ours)
+    return shown + pages.details('Edit or delete', edit + delete, refused)
 
 
 def room(view: View) -> Tuple[str, str]:
@@ -140,13 +170,14 @@ def people(view: View) -> Tuple[str, str]:
                           (view.workspace,)).fetchall()
         mine = workspaces.role_in(tx, view.session.person, view.workspace)
     is_owner = mine == workspaces.OWNER
-    lines = [person_line(view, *row, is_owner and row[0] != view.session.person) for row in rows]
+    shown, rest = pages.a_page(view, rows, lambda row: row[0])
+    lines = [person_line(view, *row, is_owner and row[0] != view.session.person) for row in shown]
     add = form(view, 'add_person', field('Name', 'name', view.sent.get('name', ''), more='required maxlength="120"') +
                pages.select('Role', 'role', ROLES, 'editor'), 'Add person')
     others = pages.select('Workspace', 'workspace', view.others.items())
     switch = card('Your other workspaces', pages.inline(form(view, 'show_workspace', others, 'Show'))) \
         if view.others else ''
-    return 'People', (card('In this workspace', listed(lines, '')) + switch +
+    return 'People', (card('In this workspace', listed(lines, ''), pages.more(view, rest)) + switch +
                       (card('Add somebody', soft(PLAY), pages.inline(add)) if is_owner else '') +
                       card('You', form(view, 'sign_out', '', 'Sign out')))
 

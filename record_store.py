@@ -294,10 +294,13 @@ def record_channels(tx: Tx) -> List[Tuple[str, str]]:
     return tx.execute('SELECT record_channel_id, name FROM record_channels ORDER BY record_channel_id').fetchall()
 
 
-def item_history(tx: Tx, channel: str, item_id: str, limit: int = HISTORY_LIMIT) -> List[dict]:
-    """Saved versions, the newest first, for people's pages."""
+def item_history(tx: Tx, channel: str, item_id: str, limit: int = HISTORY_LIMIT,
+                 before: Optional[str] = None) -> List[dict]:
+    """Saved versions, the newest first, for people's pages. `before` is the last version of the page before."""
+    before_us = versioned.parse_stamp(before, 'before') if before else 2 ** 63 - 1
     rows = tx.execute('SELECT version_us, actor, change FROM record_history WHERE record_channel_id = ? '
-                      'AND item_id = ? ORDER BY version_us DESC LIMIT ?', (channel, item_id, limit))
+                      'AND item_id = ? AND version_us < ? ORDER BY version_us DESC LIMIT ?',
+                      (channel, item_id, before_us, limit))
     return [{'version': versioned.stamp_text(version_us), 'actor': actor, 'change': json.loads(change)}
             for version_us, actor, change in rows]
 

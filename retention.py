@@ -6,7 +6,8 @@ key older than its replay counts as new, so a write repeated after a month is ch
 like any other.
 
     kept   30 days   replays, events            90 days   Recent activity, ended runs, answered tasks
-          365 days   saved versions of Notes and records (the current one for ever)
+          365 days   saved versions of Notes and records, an article's from when it was replaced (the current one of
+                     each for ever)
 
 Nothing of anybody's content is pruned. Not here: codes and tokens, which go when they expire (oauth_tokens.py).
 """
@@ -15,6 +16,7 @@ import threading
 from typing import Any, Callable, Sequence, Tuple
 
 import activity
+import kb_history
 import note_people
 import record_store
 import session_store
@@ -27,7 +29,7 @@ DAY_US = 24 * 3600 * 1_000_000
 Forget = Callable[[Tx, int], None]        # (tx, before_us)
 KEPT_DAYS: Sequence[Tuple[int, Forget]] = (
     (30, versioned.prune), (90, activity.prune), (90, session_store.prune_runs),
-    (365, note_people.prune_history), (365, record_store.prune_history))
+    (365, note_people.prune_history), (365, record_store.prune_history), (365, kb_history.prune_versions))
 EVERY_S = 3600
 
 # --- I/O ----------------------------------------------------------------------

@@ -90,6 +90,10 @@ def faults(path, answered=()):
             found.append('a version came twice or went back')
         if dict((item, stamp) for _, item, stamp in events) != dict(tx.execute('SELECT article_id, updated_us FROM articles')):
             found.append('an article and its last event differ')
+        kept = tx.execute('SELECT article_id, updated_us FROM articles UNION ALL '
+                          'SELECT article_id, updated_us FROM article_versions').fetchall()
+        if sorted(kept) != sorted(event[1:] for event in events):
+            found.append('a version is not kept, or one that never was')
         for article_id, title in tx.execute('SELECT article_id, title FROM articles').fetchall():
             indexed = {word for word, in tx.execute('SELECT word FROM title_words WHERE article_id = ?', (article_id,))}
             if indexed != set(kb_store.words(title)):
