@@ -98,6 +98,7 @@ def propose(tx: Tx, actor: str, arguments: dict, now_us: int, tool: str, repo: R
     """{proposal_id, status, and what was pinned}."""
     def work() -> dict:
         proposal_intake.require_gitnest(tx, arguments['repository_id'])
+        proposal_intake.require_few(tx, actor, arguments['repository_id'], now_us)
         proposal, pins = str(uuid.uuid4()), pins_of(tx, arguments)
         body = INTAKES[tool](tx, proposal, arguments, repo, author, pins.pop('row'))
         tx.execute("INSERT INTO proposals VALUES (?, ?, ?, ?, 'pending', '', ?, ?, NULL, NULL)",

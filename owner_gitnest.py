@@ -23,7 +23,7 @@ import workspace as workspaces
 from git_objects import GitError
 from owner_verbs import own_workspace
 from tools import ID, State, arguments_of, text
-from versioned import Ref, Refusal, Tx
+from versioned import Ref, Refusal, Tx, invalid
 
 # --- data ---------------------------------------------------------------------
 
@@ -37,6 +37,8 @@ INJECTED = 'injected: crash after git, before DB'
 def decide(state: State, person: str, arguments: dict) -> dict:
     """What the article prints: {status, commit} or {status, refused: true, ...}. A repetition is a replay."""
     schema.check(DECIDE, arguments)
+    if arguments.get('crash') and not state.config.inject_crash:
+        raise invalid('crash', 'left out: this server was started without --demo --inject-crash')
     proposal = arguments['proposal_id']
     with state.db.read() as tx:
         of_a_room = rooms.is_room_proposal(tx, proposal)
@@ -49,10 +51,9 @@ def decide(state: State, person: str, arguments: dict) -> dict:
     def recheck(tx: Tx, row: Any) -> None:
         require_editor(tx, person, row.repository)
         access.still_allowed(tx, row.actor.partition(':')[2], row.tool, 'edit', Ref('repository', row.repository))
-    crashes = arguments.get('crash') and state.config.inject_crash
     click = gitnest_proposals.Click(
         f'person:{person}', arguments['decision'], state.now_us(), recheck, arguments.get('reason', ''),
-        arguments.get('second_look', False), state.config.mode, crash if crashes else proposals.nothing)
+        arguments.get('second_look', False), state.config.mode, crash if arguments.get('crash') else proposals.nothing)
     return gitnest_proposals.decide(state.db, served(state, repository), proposal, click)
 
 

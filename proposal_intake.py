@@ -37,6 +37,7 @@ CREATE TABLE IF NOT EXISTS proposals (
     decided_us INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS proposals_by_status ON proposals (repository, status, created_us);
+CREATE INDEX IF NOT EXISTS proposals_by_actor ON proposals (actor, repository, status, expires_us);
 CREATE TABLE IF NOT EXISTS file_imports (
     proposal      TEXT PRIMARY KEY,
     branch        TEXT NOT NULL,
@@ -60,6 +61,7 @@ MOST_FILES = 20                          # the live tool's limits
 MOST_CONTENT = 100_000                   # characters a file
 MOST_BYTES = 200_000                     # of UTF-8, all files together
 MOST_MESSAGE = 4_000                     # characters
+MOST_PENDING = 1_000                     # of one connection in one repository: ours, so that an owner can read them
 DAY_US = 24 * 3600 * 1_000_000
 TTL_US = 7 * DAY_US
 SELECT = """SELECT p.*, f.branch, f.base_oid, f.expected_head, f.author, f.message, f.files, i.commit_oid, i.committer,
@@ -102,6 +104,7 @@ def propose_file_import(tx: Tx, actor: str, arguments: dict, now_us: int, repo: 
 def intake(tx: Tx, actor: str, arguments: dict, now_us: int, repo: Repository, author: str, ttl_us: int,
            tool: str) -> dict:
     require_gitnest(tx, arguments['repository_id'])
+    require_few(tx, actor, arguments['repository_id'], now_us)
     files, branch, message = check_files(arguments['files']), arguments['branch'], arguments['message']
     for field, fault in (('branch', git_paths.branch_fault(branch)), ('message', message_fault(message))):
         if fault:
@@ -167,6 +170,15 @@ def require_gitnest(tx: Tx, repository: str) -> None:
     row = tx.execute('SELECT gitnest_on FROM repositories WHERE repository = ?', (repository,)).fetchone()
     if not row or not row[0]:
         raise Refusal('gitnest_off', 'Repository GitNest is not enabled here: its owner can switch it on')
+
+
+def require_few(tx: Tx, actor: str, repository: str, now_us: int) -> None:
+    """Of every kind of proposal. Another connection's do not count, and none that can no longer be approved."""
+    pending = tx.execute("SELECT count(*) FROM proposals WHERE actor = ? AND repository = ? AND status = 'pending' "
+                         'AND expires_us > ?', (actor, repository, now_us)).fetchone()[0]
+    if pending >= MOST_PENDING:
+        raise Refusal('too_many_pending', f'{MOST_PENDING:,} proposals of yours wait in this repository: withdraw some, '
+                      'or wait for its owner', limit=MOST_PENDING)
 
 
 def find(tx: Tx, proposal: str) -> Proposal:

@@ -50,6 +50,7 @@ CREATE INDEX IF NOT EXISTS room_proposals_by_status ON room_proposals (status, c
 """
 
 MOST_FILES, MOST_CONTENT, MOST_BYTES = 20, 100_000, 200_000           # as for files proposed to a repository
+MOST_PENDING = 1_000                      # of one connection for one Room
 NAME_LENGTH, PATH_LENGTH = (1, 64), (1, 255)
 NAME, PATH = '^[a-z0-9][a-z0-9-]*$', '^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$'
 
@@ -79,6 +80,7 @@ def create_room(tx: Tx, room: str, name: str) -> None:
 def propose_room_app_install(tx: Tx, actor: str, arguments: dict, now_us: int, ttl_us: int) -> dict:
     """{proposal_id, status: pending}. The limits of the files are checked here; their kinds, by the tool's schema."""
     def work() -> dict:
+        require_few(tx, actor, arguments['room_id'], now_us)
         files = checked_files(arguments['files'])
         standing = installed_by(tx, arguments['room_id'], arguments['app_name'])
         proposal = str(uuid.uuid4())
@@ -87,6 +89,14 @@ def propose_room_app_install(tx: Tx, actor: str, arguments: dict, now_us: int, t
                     now_us, now_us + ttl_us))
         return {'proposal_id': proposal, 'status': 'pending'}
     return versioned.once(tx, actor, arguments['idempotency_key'], 'propose_room_app_install', arguments, work)
+
+
+def require_few(tx: Tx, actor: str, room: str, now_us: int) -> None:
+    pending = tx.execute("SELECT count(*) FROM room_proposals WHERE room = ? AND actor = ? AND status = 'pending' "
+                         'AND expires_us > ?', (room, actor, now_us)).fetchone()[0]
+    if pending >= MOST_PENDING:
+        raise Refusal('too_many_pending', f'{MOST_PENDING:,} proposals of yours wait for this Room: wait for its owner',
+                      limit=MOST_PENDING)
 
 
 def checked_files(files: List[dict]) -> List[Tuple[str, str]]:

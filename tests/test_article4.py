@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import unittest
+from unittest import mock
 
 import git_plumbing
 import git_repo
@@ -106,6 +107,23 @@ class Intake(Proposing):
         self.assertRefused('idempotency_key_reused_with_different_body', self.intake, arguments,
                            tool='propose_gitnest_file_import')
         self.assertNotEqual(self.intake(arguments, actor='connection:c8')['proposal_id'], first['proposal_id'])
+
+    def test_of_one_connection_a_thousand_may_wait_in_a_repository_and_what_waits_no_more_makes_room(self):
+        self.assertEqual(proposal_intake.MOST_PENDING, 1_000)
+        with mock.patch.object(proposal_intake, 'MOST_PENDING', 3):
+            waiting = [self.arguments() for _ in range(3)]
+            made = [self.intake(arguments)['proposal_id'] for arguments in waiting]
+            refused = self.assertRefused('too_many_pending', self.propose)
+            self.assertEqual(refused.data, {'limit': 3})
+            self.assertTrue(self.intake(waiting[0])['replayed'], 'a lost answer is still repeated')
+            self.intake(self.arguments(), actor='connection:c8')
+            self.withdraw(made[0])
+            self.propose()
+            self.assertRefused('too_many_pending', self.propose)
+            self.decide(made[1], 'decline')
+            self.propose()
+            self.assertRefused('too_many_pending', self.propose)
+            self.intake(self.arguments(), now_us=NOW + proposal_intake.TTL_US)     # the others have expired
 
     def test_an_empty_or_one_letter_key_is_no_key(self):
         for key in ('', 'x', '1234567', 'k' * 129):

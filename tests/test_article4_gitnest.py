@@ -9,6 +9,7 @@ import sys
 import threading
 import unittest
 from contextlib import contextmanager
+from unittest import mock
 
 import catalogue
 import git_repo
@@ -142,6 +143,14 @@ class WhatIsPinned(unittest.TestCase):
 
 
 class WhatItLeadsTo(Gitnest):
+    def test_every_kind_of_proposal_counts_among_the_thousand_that_may_wait(self):
+        with mock.patch.object(proposal_intake, 'MOST_PENDING', 2):
+            self.ask(WORK, title='one')
+            self.ask(FILE_IMPORT, branch='main', message='m', files=[{'path': 'a', 'content': 'b'}])
+            for tool, arguments in ((WORK, {'title': 'two'}), (FILE_IMPORT, {
+                    'branch': 'main', 'message': 'm', 'files': [{'path': 'a', 'content': 'b'}]})):
+                self.assertRefused('too_many_pending', self.ask, tool, **arguments)
+
     def test_from_a_work_item_to_a_pull_request(self):
         work = self.do(WORK, title='Ship it', description='soon')['work_id']
         change_set = self.make_change_set('two\n', 'three\n', work_id=work)

@@ -163,8 +163,13 @@ class OwnersRoute(unittest.TestCase):
         with self.state():                                # the writer is taken: a replay only reads
             self.assertEqual(self.here.propose(*arguments), {**first, 'replayed': True})
 
-    def test_the_injected_crash_needs_its_flag(self):
-        status, answer = self.here.decide(self.propose(), crash=True)
+    def test_the_injected_crash_needs_its_flag_and_who_asks_for_it_without_is_told_so_before_anything_happens(self):
+        proposal = self.propose()
+        status, answer = self.here.decide(proposal, crash=True)
+        self.assertEqual((status, answer['error'], answer['field']), (400, 'invalid_argument', 'crash'))
+        self.assertIn('--inject-crash', answer['message'])
+        self.assertEqual(self.here.call('read_proposal', proposal_id=proposal)['status'], 'pending')
+        status, answer = self.here.decide(proposal, crash=False)
         self.assertEqual((status, answer['status']), (200, 'executed'))
 
     def test_the_owner_makes_a_repository_and_switches_gitnest_off(self):

@@ -1,6 +1,7 @@
 """Article 6, "Dov'è il confine": an app in a Room is proposed, waits with its Room and files in sight, and the owner decides."""
 import json
 import unittest
+from unittest import mock
 
 from tests.access_world import APPROVER, OWNER, World
 
@@ -49,6 +50,15 @@ class Rooms(unittest.TestCase):
         self.assertEqual(self.read()['apps'], [])
         self.assertEqual([(one['proposal_id'], one['status']) for one in self.read()['proposals']],
                          [(proposal, 'pending')])
+
+    def test_of_one_connection_a_thousand_may_wait_for_a_room(self):
+        self.assertEqual(rooms.MOST_PENDING, 1_000)
+        with mock.patch.object(rooms, 'MOST_PENDING', 2):
+            first, _ = self.proposed(), self.proposed()
+            refused = json.loads(self.propose()['content'][0]['text'])
+            self.assertEqual((refused['error'], refused['limit']), ('too_many_pending', 2))
+            self.owner('decide', proposal_id=first, decision='decline')
+            self.proposed()
 
     def test_the_card_shows_the_room_the_app_and_every_file_in_full(self):
         self.proposed()

@@ -43,6 +43,7 @@ class Discovery(Signin):
         self.assertEqual(suffixed.json['authorization_servers'], [self.world.base_url])
         self.assertEqual(suffixed.json['scopes_supported'],
                          ['osfoundry:read', 'osfoundry:write', 'osfoundry:run', 'osfoundry:models'])
+        self.assertEqual(suffixed.json['bearer_methods_supported'], ['header'])
 
     def test_under_the_endpoints_own_path_and_at_unknown_well_knowns_there_is_404_with_json(self):
         for path in (oauth.ENDPOINT + WELL_KNOWN, '/.well-known/openid-configuration',

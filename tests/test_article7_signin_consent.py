@@ -257,6 +257,14 @@ class Decision(Case):
         self.assertEqual((made['status'], made['approver'], made['projects'], made['assistant']),
                          ('active', 'owner', [], 'claude'))
 
+    def test_no_redirect_on_the_way_is_cached_or_tells_its_address_to_the_next_page(self):
+        """Each has something in its address that is nobody else's: the request, the code, the state."""
+        asked = self.client.authorize_path()
+        for reply in (self.world.http('GET', asked), self.world.http('GET', asked + '&scope=nonsense'),
+                      self.browser.decide(self.client), self.browser.decide(self.client, decision='cancel', approve='')):
+            self.assertEqual((reply.status, reply['referrer-policy'], reply['cache-control']),
+                             (303, 'no-referrer', 'no-store'), reply['location'])
+
     def test_cancel_goes_back_with_access_denied_and_connects_nothing(self):
         reply = self.browser.decide(self.client, decision='cancel', approve='')
         answer = reply.answer

@@ -329,6 +329,13 @@ class Kept(unittest.TestCase):
         self.assertEqual(len(again.trips), 1)
         self.assertEqual(sorted(os.listdir(os.path.dirname(self.path))), ['tokens.json', 'tokens.json.lock'])
 
+    def test_the_lock_beside_the_tokens_is_of_mode_600_too_whatever_the_umask(self):
+        self.addCleanup(os.umask, os.umask(0))
+        self.host().call('list_granted_resources', {})
+        for name in os.listdir(os.path.dirname(self.path)):
+            mode = stat.S_IMODE(os.stat(os.path.join(os.path.dirname(self.path), name)).st_mode)
+            self.assertEqual((name, mode), (name, 0o600))
+
     def test_an_expired_token_is_refreshed_without_a_person(self):
         self.host().call('list_granted_resources', {})
         self.world.offset_s = 3601

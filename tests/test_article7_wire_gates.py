@@ -325,7 +325,8 @@ class Calling(WithServer):
 
     def test_what_is_no_bearer_token_of_ours_is_401(self):
         for line in ('', 'Bearer', 'Bearer ', f'Basic {self.token}', f'Owner {self.token}', f'Bearer {self.token} x',
-                     f'Bearer "{self.token}"', f'Bearer {self.token}x', 'Bearer \u00e9', f'{self.token}'):
+                     f'Bearer "{self.token}"', f'Bearer {self.token}x', 'Bearer \u00e9', f'{self.token}',
+                     f'Bearer{self.token}', f'Bearer\t{self.token}', f'Bearer,{self.token}'):
             with self.subTest(line=line[:12]):
                 self.assertEqual(self.ask(rpc(CALL, f'Authorization: {line}')).status, 401)
         self.assertEqual(self.ask(rpc(CALL, f'Authorization: bEaReR   {self.token}')).status, 200)
