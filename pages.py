@@ -43,7 +43,8 @@ nav a[aria-current] { border-color: var(--accent); font-weight: 600; } nav a:hov
 a { color: var(--accent); } h1 { font-size: 1.5rem; line-height: 1.25; margin: .25rem 0 1rem; }
 h2, legend { font-size: 1.05rem; font-weight: 600; margin: 0 0 .5rem; padding: 0; } h3 { font-size: 1rem; margin: 0; }
 p, ul, ol, form { margin: 0 0 .75rem; } ul, ol { padding-left: 1.35rem; }
-section > :last-child, fieldset > :last-child, .between > form, .row > form { margin-bottom: 0; }
+section > :last-child, section > details > :last-child, fieldset > :last-child, li > :last-child, .between > form,
+.row > form { margin-bottom: 0; } li > .between { margin-bottom: .35rem; } label + button { margin-top: .5rem; }
 main nav ul { padding: .35rem 0 .6rem; }
 .card, fieldset { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: 1rem;
   margin: 0 0 1rem; min-width: 0; }
@@ -55,7 +56,7 @@ input[type=radio], input[type=checkbox] { flex: none; width: 1.05rem; height: 1.
   position: relative; top: .15rem; margin: 0; }
 input[type=text], input[type=number], select, textarea { font: inherit; color: inherit; background: var(--ground);
   border: 1px solid var(--soft); border-radius: .35rem; padding: .4rem .55rem; width: 100%; max-width: 100%; }
-select, .short input { width: auto; min-width: 12rem; } textarea { min-height: 9rem; resize: vertical; }
+select, .short input { width: auto; min-width: 10rem; } textarea { resize: vertical; display: block; }
 button, .button { font: inherit; padding: .45rem 1rem; border-radius: .4rem; border: 1px solid var(--accent);
   cursor: pointer; background: var(--card); color: var(--accent); text-decoration: none; display: inline-block; }
 button.first { background: var(--accent); color: var(--on-accent); }
@@ -72,16 +73,20 @@ button.bad { border-color: var(--bad); color: var(--bad); }
 .tag.note { color: var(--note); background: var(--note-ground); border-color: transparent; }
 .scroll { overflow-x: auto; margin: 0 0 .75rem; } table { border-collapse: collapse; width: 100%; font-size: .95rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .9rem .35rem 0; border-bottom: 1px solid var(--line); }
-th { font-weight: 600; color: var(--soft); font-size: .88rem; } .plain { list-style: none; padding: 0; }
+th { font-weight: 600; color: var(--soft); font-size: .88rem; white-space: nowrap; }
+th:last-child, td:last-child { padding-right: 0; }
+td { overflow-wrap: break-word; max-width: 24rem; }         /* words stay whole: the table scrolls, not the page */
+.plain { list-style: none; padding: 0; }
 .plain > li { padding: .5rem 0; border-bottom: 1px solid var(--line); } .plain > li:last-child { border-bottom: 0; }
 pre, .text { font: .92em/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere;
   margin: 0 0 .75rem; max-height: 40rem; overflow-y: auto; } .text { font-family: inherit; font-size: 1em; }
 code { font: .92em/1.4 ui-monospace, monospace; } pre ins, pre del { display: block; text-decoration: none; }
 pre ins { background: var(--good-ground); color: var(--good); }
-pre del { background: var(--bad-ground); color: var(--bad); }
+pre del { background: var(--bad-ground); color: var(--bad); } .copy { user-select: all; }   /* one click takes it all */
 .inline form { display: flex; flex-wrap: wrap; gap: .6rem; align-items: flex-end; }
-.inline .field { margin: 0; padding: 0; }
-.inline input[type=text] { min-width: 14rem; } .inline label { flex: 0 1 auto; }
+.inline .field { margin: 0; padding: 0; flex: 0 1 16rem; min-width: 8rem; }
+.inline select { width: 100%; min-width: 0; }
+.inline form { margin: 0 0 .75rem; } .inline:last-child form:last-child { margin: 0; }
 .state { font-size: 1rem; white-space: normal; border-radius: .4rem; padding: .15rem .6rem; }
 details > summary { cursor: pointer; color: var(--accent); } details[open] > summary { margin-bottom: .6rem; }
 .tools { columns: 17rem; } .tools label { break-inside: avoid; } time { white-space: nowrap; }
@@ -93,6 +98,10 @@ HEADERS = (('Content-Type', 'text/html; charset=utf-8'), ('X-Frame-Options', 'DE
            ('Referrer-Policy', 'no-referrer'), ('X-Content-Type-Options', 'nosniff'))
 NAVIGATION = (('', 'Connected agents'), ('approval', 'Needs your approval'), ('projects', 'Projects'),
               ('people', 'People'))
+# Pages that a section leads to; any other belongs to the one of its own name.
+SECTIONS = {'connection': '', **dict.fromkeys((
+    'project', 'knowledge_base', 'note', 'version', 'events', 'record_channel', 'channel', 'room', 'repository',
+    'session'), 'projects')}
 OWN_FORMS = POLICY + "; form-action 'self'"
 ONES_OWN = ('drop_draft', 'show_workspace', 'sign_out')           # clicks that need no right to the item of the page
 A_PAGE = 50                               # lines of a long list
@@ -137,7 +146,8 @@ def message(status: int, title: str, words: str) -> Response:
 
 def owner_page(view: View, title: str, body: str, status: int = 200) -> Response:
     here = view.parts[0] if view.parts else ''
-    links = ''.join(f'<li><a href="{at(view, place) if place else view.session.base}"{current(place == here)}>{words}'
+    links = ''.join(f'<li><a href="{at(view, place) if place else view.session.base}"'
+                    f'{current(place == SECTIONS.get(here, here), len(view.parts) < 2)}>{words}'
                     f'{f" ({view.waiting})" if place == "approval" and view.waiting else ""}</a></li>'
                     for place, words in NAVIGATION)
     header = (f'<a class="skip" href="#main">Skip to the page</a><header><p>{text(view.workspace_name)}, as '
@@ -145,8 +155,9 @@ def owner_page(view: View, title: str, body: str, status: int = 200) -> Response
     return page(status, title, problem_line(view.problem) + body, header)
 
 
-def current(here: bool) -> str:
-    return ' aria-current="page"' if here else ''
+def current(here: bool, this_page: bool = True) -> str:
+    """The mark on the page that is shown, or on the section that it belongs to."""
+    return f' aria-current="{"page" if this_page else "true"}"' if here else ''
 
 
 def problem_line(problem: str) -> str:
@@ -246,6 +257,11 @@ def nothing(view: View, words: str, then: str) -> str:
 def listed(lines: Sequence[str], empty: str) -> str:
     """A list, or what to do next when there is nothing."""
     return f'<ul class="plain">{"".join(f"<li>{line}</li>" for line in lines)}</ul>' if lines else soft(empty)
+
+
+def dated(view: View, stamp: Any, *segments: str) -> str:
+    """A time that leads to what happened then."""
+    return f'<a href="{at(view, *segments)}">{when(stamp, view.now_us)}</a>'
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], label: str) -> str:

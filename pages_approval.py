@@ -66,7 +66,9 @@ def line(tx: Tx, view: View, one: dict) -> str:
         title, about = f'Install {one["app_name"]}', f'for the Room {text(one["room"])}'
     else:
         author = one['from'].split(' <')[0]                # as git has it: 'Claude (Claude research) <conn-...>'
-        title, about = find(tx, one['proposal_id']).title, f'from {text(author)}, for {text(one["repository_id"])}'
+        shown = find(tx, one['proposal_id'])
+        title, about = shown.title, f'from {text(author)}, for {text(one["repository_id"])}'
+        about += f', {when(shown.created_us, view.now_us)}'
     return f'<h3>{link(view, title, "approval", one["proposal_id"])}</h3><span class="soft">{about}</span>'
 
 
@@ -96,7 +98,7 @@ def proposal(view: View, proposal_id: str) -> Tuple[str, str]:
     where = link(view, shown.repository, 'repository', shown.repository)
     origin = f'<p class="soft">Proposed by {text(by)} for {where}, {when(shown.created_us, view.now_us)}.</p>'
     return shown.title, (outcome(status, shown.reason) + origin +
-                         card('What you approve', coloured(words.split('\n'))) +
+                         card('What you approve', coloured(words.rstrip('\n').split('\n'))) +
                          answers(view, proposal_id, status, LOOK_TWICE in words))
 
 

@@ -81,10 +81,10 @@ def history(view: View, ours: dict) -> str:
     with view.state.db.read() as tx:
         names = {one['actor']: actor_name(tx, one['actor']) for one in found}
     shown = found[:HISTORY_SHOWN]
-    rows = [[link(view, 'Show', 'knowledge_base', *ours.values(), one['version']), when(one['version'], view.now_us),
+    rows = [[pages.dated(view, one['version'], 'knowledge_base', *ours.values(), one['version']),
              text(names[one['actor']]), tag(one['state'], STATES[one['state']]), text(one['title'])] for one in shown]
     rest = shown[-1]['version'] if len(found) > HISTORY_SHOWN else None
-    return card('History', soft(KEPT), pages.table(('Version', 'When', 'Who', 'State', 'Title'), rows, 'History'),
+    return card('History', soft(KEPT), pages.table(('Saved', 'Who', 'State', 'Title'), rows, 'History'),
                 pages.more(view, rest, 'Earlier versions'))
 
 

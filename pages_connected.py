@@ -65,8 +65,8 @@ def home(view: View) -> Tuple[str, str]:
     if not view.may_edit:
         return 'Connected agents', connections + soft(VIEWERS)
     demo = card('Try it in five steps', numbered(DEMO_STEPS)) if view.state.config.demo else ''
-    return 'Connected agents', (demo + card('Connect in three steps', numbered(STEPS), add) + server_address(view) +
-                                connections)
+    connect = card('Connect in three steps', numbered(STEPS), add) + server_address(view)
+    return 'Connected agents', demo + (connections + connect if found else connect + connections)
 
 
 def numbered(steps: Tuple[str, ...]) -> str:
@@ -87,8 +87,9 @@ def connection_line(view: View, one: dict, names: Dict[str, str]) -> str:
 def server_address(view: View) -> str:
     url = view.state.config.base_url + mcp.ENDPOINT
     return card('Server address', field('The same for every assistant', 'address', url, more='readonly'),
-                '<p>Claude Code: type these two lines, then follow the link.</p><pre tabindex="0">claude mcp add '
-                f'--transport http osfoundry {html.escape(url)}\nclaude mcp login osfoundry</pre>', soft(IN_CLAUDE))
+                '<p>Claude Code: type these two lines, then follow the link.</p><pre class="copy" '
+                f'tabindex="0">claude mcp add --transport http osfoundry {html.escape(url)}\n'
+                'claude mcp login osfoundry</pre>', soft(IN_CLAUDE))
 
 
 def connection(view: View) -> Tuple[str, str]:

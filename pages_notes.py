@@ -132,11 +132,10 @@ def history(view: View, labels: Dict[str, str]) -> str:
     found = owner.run(view.state, view.session.person, 'note_history', ask)['history']
     with view.state.db.read() as tx:
         names = {one['actor']: actor_name(tx, one['actor']) for one in found}
-    rows = [[when(one['version'], view.now_us), text(names[one['actor']]), text(labels.get(one['tab_id'], '')),
-             f'<code>{html.escape(one["operation"])}</code>',
-             link(view, 'Show', 'version', view.parts[1], one['version'])] for one in found]
+    rows = [[pages.dated(view, one['version'], 'version', view.parts[1], one['version']), text(names[one['actor']]),
+             text(labels.get(one['tab_id'], '')), f'<code>{html.escape(one["operation"])}</code>'] for one in found]
     rest = found[-1]['version'] if len(found) == HISTORY_SHOWN else None
-    return card('History', pages.table(('When', 'Who', 'Tab', 'What', 'Content'), rows, 'History'),
+    return card('History', pages.table(('Saved', 'Who', 'Tab', 'What'), rows, 'History'),
                 pages.more(view, rest, 'Earlier versions'))
 
 

@@ -85,15 +85,15 @@ def inputs(fields: List[Dict[str, Any]], values: Dict[str, Any], sent: Dict[str,
     """A field of the form for each field of the record: value.NAME, read back by pages_forms.record_values."""
     shown = ''
     for one in fields:
-        name, key = one['field'], f'value.{one["field"]}'
-        value = sent.get(key, pages.value_text(values.get(name)))
+        name, key = 'Title' if one['field'] == 'title' else one['field'], f'value.{one["field"]}'
+        value = sent.get(key, pages.value_text(values.get(one['field'])))
         if one['kind'] == 'choice':
             shown += pages.select(name, key, [('', '(empty)'), *((choice, choice) for choice in one['choices'])], value)
         elif one['kind'] == 'checkbox':
             shown += pages.select(name, key, [('', '(empty)'), ('true', 'yes'), ('false', 'no')], value)
         else:
             shown += field(f'{name} ({one["kind"]})' if one['kind'] != 'text' else name, key, value,
-                           more='required' if name == 'title' else '')
+                           more='required' if one['field'] == 'title' else '')
     return shown
 
 
@@ -184,7 +184,7 @@ def people(view: View) -> Tuple[str, str]:
 
 def person_line(view: View, person: str, name: str, role: int, may_change: bool) -> str:
     title = f'<h3>{text(name)}{" (you)" if person == view.session.person else ""}</h3>'
-    line = pages.between(title, tag(ROLE_NAMES[role]))
+    line = pages.between(title, tag(dict(ROLES)[ROLE_NAMES[role]]))
     if not may_change:
         return line
     roles = form(view, 'set_role', pages.select('Role', 'role', ROLES, ROLE_NAMES[role]), 'Save role', of=person,

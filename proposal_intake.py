@@ -177,8 +177,8 @@ def require_few(tx: Tx, actor: str, repository: str, now_us: int) -> None:
     pending = tx.execute("SELECT count(*) FROM proposals WHERE actor = ? AND repository = ? AND status = 'pending' "
                          'AND expires_us > ?', (actor, repository, now_us)).fetchone()[0]
     if pending >= MOST_PENDING:
-        raise Refusal('too_many_pending', f'{MOST_PENDING:,} proposals of yours wait in this repository: withdraw some, '
-                      'or wait for its owner', limit=MOST_PENDING)
+        raise Refusal('too_many_pending', f'{MOST_PENDING:,} proposals of yours wait in this repository: withdraw '
+                      'some, or wait for its owner', limit=MOST_PENDING)
 
 
 def find(tx: Tx, proposal: str) -> Proposal:

@@ -30,7 +30,7 @@ class History(Case):
 
     def versions(self, page):
         """The addresses of the versions that an article's page lists, newest first."""
-        return [html.unescape(one) for one in re.findall(r'<a href="([^"]+)"><bdi>Show</bdi>', page.text)]
+        return [html.unescape(one) for one in re.findall(r'<a href="([^"]+)"><time', page.text)]
 
     def test_a_version_shows_who_saved_it_its_text_and_the_difference_to_the_one_before(self):
         page = self.saved(self.owner.page(*AT), content='14 days, says the law.')
