@@ -365,11 +365,6 @@ def linger() -> NoReturn:
     leave(0, ANSWER)
 
 
-def multi_linger() -> NoReturn:
-    emit(THREAD, TURN, message('I will look first.', 0), message())
-    linger()
-
-
 def holder() -> NoReturn:
     """Ends well while a grandchild still holds its stdout."""
     tool('sleep', str(LEFT_OPEN_S), own_session=True)
@@ -408,7 +403,7 @@ def replay() -> NoReturn:
 MODES: Dict[str, Callable[[], NoReturn]] = {mode.__name__: mode for mode in (
     ok, quick, crash, auth, killed, completed_exit_1, failed_exit_0, silent, hang, hang_session, hang_bare, hang_deaf,
     hang_brood, leave_brood, trace, trace_line, line_100k, line_10m, invalid_utf8, not_json, unknown, reconnect,
-    separators, no_newline, linger, multi_linger, holder, unread, multi, replay)}
+    separators, no_newline, linger, holder, unread, multi, replay)}
 
 
 # --- main ---------------------------------------------------------------------

@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import sqlite3
 import tempfile
 import threading
@@ -26,6 +25,7 @@ import runs_stage
 import server
 import workspace
 from tests.test_article5_people import contents, rebuilt
+from tests.wire_world import lasting_port
 from versioned import Database, Ref, events_after
 
 NOTE = Ref('note', 'q3-launch')
@@ -42,9 +42,7 @@ class Killed(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.tokens = {}                 # agent -> (its actor in the history, its access token)
         runs_stage.plant(self.folder, self.seed)
-        with socket.socket() as probe:   # one port for all the lives of the server
-            probe.bind(('127.0.0.1', 0))
-            self.port = probe.getsockname()[1]
+        self.port = lasting_port()
         self.process = self.start()
         self.addCleanup(self.stop)
         with open(os.path.join(self.folder, owner.TOKEN_FILE), encoding='ascii') as file:

@@ -15,6 +15,7 @@ import time
 import unittest
 
 from tests.signin_world import TOP
+from tests.wire_world import lasting_port
 
 import host
 import host_signin
@@ -56,7 +57,7 @@ class Kills(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix='signin-kill-')
         self.addCleanup(shutil.rmtree, self.folder)
-        self.port = '0'
+        self.port = str(lasting_port())
         self.process = None
         self.addCleanup(self.kill)
 
@@ -69,7 +70,6 @@ class Kills(unittest.TestCase):
                 url = line.split()[1]
             if line.startswith('stop'):
                 break
-        self.port = url.split(':')[2].split('/')[0]
         return url
 
     def kill(self):

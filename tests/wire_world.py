@@ -1,6 +1,7 @@
 """A served workspace for the tests of the wire, and raw sockets to talk to it. Not a test module."""
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -18,6 +19,24 @@ import wire
 TOP = access_world.TOP
 READ_A = ('read_knowledge_article', {'knowledge_base_id': 'kb-a', 'article_id': 'refunds'})
 PATIENCE_S = 60                     # how long a test waits for what must come; never a pause
+
+
+def lasting_port():
+    """A free port for all the lives of one server. Above these, the kernel gives ports to whoever asks for any: to
+    another server while ours is down, or to the very client that knocks, which would then be talking to itself."""
+    try:
+        with open('/proc/sys/net/ipv4/ip_local_port_range', encoding='ascii') as file:
+            end = int(file.read().split()[0])
+    except OSError:
+        end = 32_768
+    while True:
+        port = random.randrange(10_000, end) if end > 20_000 else 0
+        try:
+            with socket.socket() as probe:
+                probe.bind(('127.0.0.1', port))
+                return probe.getsockname()[1]
+        except OSError:
+            pass
 
 
 class Served:
