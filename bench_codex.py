@@ -86,8 +86,9 @@ def times_table(events: List[wrap.Answer], files: List[wrap.Answer]) -> dict:
     seen: Dict[published.Place, object] = {}
     medians = {row: median(events, mark) for row, mark in MARKS.items()}
     rows = list(MARKS)
-    for n, row in enumerate(rows):               # in order: each mark after the one before it
-        seen[row, 'events'] = published.Figure(medians[row], low=medians[rows[n - 1]] if n else 0.0)
+    seen[rows[0], 'events'] = published.Figure(medians[rows[0]], high=medians[rows[1]])
+    for before, row in zip(rows, rows[1:]):      # in order: each mark after the one before it
+        seen[row, 'events'] = published.Figure(medians[row], low=medians[before])
     exit_s, answer_s = median(files, 'exit'), median(files, 'answer')
     nothing = all(answer.timings['first_byte'] is None for answer in files)
     seen['first byte on stdout', 'file'] = seen['first completed item', 'file'] = 'none' if nothing else 'some'

@@ -60,7 +60,7 @@ Told = Tuple[str, Optional[str]]     # text, error
 # --- rules --------------------------------------------------------------------
 
 def table(versions: Dict[str, Optional[str]], outcomes: Dict[str, Dict[str, Outcome]]) -> dict:
-    """Ours must be right in all; a rival's row holds when it is no better. A case is right or it is not."""
+    """Ours must be right in all, and leave nothing; the others are shown. A case is right or it is not."""
     cells, figures = [], {}
     for peer in PEERS:
         row = f'{peer.name} {versions[peer.name] or ""}'.strip()
@@ -70,11 +70,11 @@ def table(versions: Dict[str, Optional[str]], outcomes: Dict[str, Dict[str, Outc
             continue
         found = outcomes[peer.name]
         right = sum(codex_cases.verdict(case, found[case.mode]) == 'right' for case in CASES)
-        ours = peer.name == 'ours'
-        cells += [Cell(row, 'right', None, 'range', '', len(CASES) if ours else 0, len(CASES), of=len(CASES)),
-                  Cell(row, 'latest return', None, 'range', 's', 0, codex_cases.GRACE_S if ours else CAP_S,
+        judged = 'range' if peer.name == 'ours' else 'shown'
+        cells += [Cell(row, 'right', None, judged, low=len(CASES), of=len(CASES)),
+                  Cell(row, 'latest return', None, judged, 's', high=codex_cases.GRACE_S,
                        reason='after a deadline of 3 s'),
-                  Cell(row, 'left running', None, 'range', 'processes', 0, 0 if ours else 100)]
+                  Cell(row, 'left running', None, judged, 'processes', high=0)]
         figures[row, 'right'] = right
         figures[row, 'latest return'] = max(0.0, max(outcome.late_s for outcome in found.values()))
         figures[row, 'left running'] = sum(outcome.survivors for outcome in found.values())

@@ -48,10 +48,10 @@ class Outcome(NamedTuple):
 
 TABLE = Table(1, 'a power cut after up to 100 answered edits (ours)', [
     cell for synchronous, most in (('FULL', 0), ('NORMAL', EDITS)) for cell in (
-        Cell(synchronous, 'copies cut or torn', None, 'range', low=1),
+        Cell(synchronous, 'copies cut or torn', None, 'shown'),
         Cell(synchronous, 'inconsistent', None, 'range', low=0, high=0),
-        Cell(synchronous, 'lost an answered edit', None, 'range', low=0, high=None if most else 0),
-        Cell(synchronous, 'edits lost, median', None, 'range', low=0, high=most),
+        Cell(synchronous, 'lost an answered edit', None, 'range', low=1 if most else 0, high=None if most else 0),
+        Cell(synchronous, 'edits lost, median', None, 'shown' if most else 'range', high=0),
         Cell(synchronous, 'edits lost, most', None, 'range', low=1 if most else 0, high=most))])
 
 # --- rules --------------------------------------------------------------------

@@ -28,6 +28,7 @@ JUDGED = {
     'range': 'between low and high',                          # a random quantity, with the range of the model
     'ratio': 'a ratio between low and high',                  # cost against cost, in one run
     'order': 'a timing on the right side of another one',     # low or high is that other timing, as measured here
+    'shown': 'measured here, and nothing is asked of it',     # a rival's figure, a machine's own milliseconds
     'not run here': 'needs what this machine has not',        # the reason says what
 }
 Value = Union[int, float, str, None]
@@ -73,11 +74,13 @@ def compare(table: Table, figures: Dict[Place, Union[Figure, Value]]) -> dict:
 
 
 def judge(cell: Cell, figure: Union[Figure, Value]) -> dict:
-    """One cell beside ours: `holds` is True, False, or None for what is not run here."""
+    """One cell beside ours: `holds` is True, False, or None for what is shown or not run here."""
     if not isinstance(figure, Figure):
         figure = Figure(figure)
     low = cell.low if figure.low is None else figure.low
     high = cell.high if figure.high is None else figure.high
+    if cell.judged == 'shown':                                # a bound that judges nothing is not printed either
+        low = high = None
     judged = {'row': cell.row, 'column': cell.column, 'unit': cell.unit,
               'published': cell.published, 'here': figure.here,
               'low': low, 'high': high, 'judged': cell.judged,
@@ -92,10 +95,12 @@ def holds(cell: Cell, here: Value, low: Optional[float], high: Optional[float]) 
         return None
     if here is None:
         raise KeyError(f'no figure for {cell.row}, {cell.column}')
+    if cell.judged == 'shown':
+        return None
     if cell.judged == 'exact':
         return here == cell.published
-    if low is None and high is None:
-        raise ValueError(f'{cell.row}, {cell.column}: judged by {cell.judged}, but without bounds')
+    if high is None and (low is None or low <= 0):        # all our figures are counts, sizes and times
+        raise ValueError(f'{cell.row}, {cell.column}: judged by {cell.judged}, but nothing can fail it')
     return (low is None or low <= here) and (high is None or here <= high)
 
 
@@ -133,7 +138,7 @@ def cell_texts(cell: dict) -> Tuple[str, str, str, str, str]:
     like = 0.1 if like is None and cell['unit'] == '%' else like
     unit = f' {cell["unit"]}' if cell['unit'] else ''
     of = f' / {cell["of"]:,}' if 'of' in cell else ''
-    must = {'exact': 'equal', 'not run here': 'not run here'}.get(cell['judged'])
+    must = 'equal' if cell['judged'] == 'exact' else cell['judged'] if cell['holds'] is None else None
     if must is None:
         must = (f'{number(low, like)} to {number(high, like)}' if low is not None and high is not None
                 else f'at least {number(low, like)}' if high is None else f'at most {number(high, like)}')

@@ -3,14 +3,10 @@
 The section "La simulazione" and what follows it ("Cosa dicono i numeri", "Altri due risultati"). Token figures may
 differ by 2.5 %, since the texts are ours; counts of rows, losses, ratios and common prefixes may not.
 
-    python3 published_cache.py        the tables
-
-Not here: any measurement (sim_cache.py), the judge and the printer (published.py).
+Not here: any measurement (sim_cache.py, bench_render.py), the judge and the printer (published.py).
 """
-import sys
 from typing import List
 
-import published
 from published import Cell, Table
 
 # --- data ---------------------------------------------------------------------
@@ -92,19 +88,3 @@ COST = Table(2, 'what rendering and counting cost', (
 ))
 
 TABLES = [CHANNEL, CACHE, TEXT, EVICTION, LOST, BEYOND, COST]
-
-
-# --- main ---------------------------------------------------------------------
-
-def main(argv: List[str]) -> int:
-    if argv:
-        print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
-        return 0 if argv[0] in ('-h', '--help') else 2
-    for table in TABLES:
-        print('\n'.join(published.table_lines(published.compare(
-            table._replace(cells=[cell._replace(judged='not run here') for cell in table.cells]), {}))), end='\n\n')
-    return 0
-
-
-if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))

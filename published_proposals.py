@@ -53,7 +53,8 @@ EXECUTED, WINNER, PUSHED = 'one executed, one stale', 'stale names the new head'
 RACE_MORE = Table(4, 'The same race, beyond the article', [
     *(Cell(row, column, None, judged='range') for row in (OURS_PACK, TWO_SERVERS)
       for column in (BOTH, LOST, EXECUTED, WINNER)),
-    *(Cell(row, column, None, judged='range') for row in (PUSH, PUSH_NAIVE) for column in (LOST, PUSHED))])
+    *(Cell(PUSH, column, None, judged='range') for column in (LOST, PUSHED)),
+    *(Cell(PUSH_NAIVE, column, None, judged='shown') for column in (LOST, PUSHED))])   # whichever it loses
 REPLAYED, STALE, DOUBLED = 'executed (replayed)', 'stale', 'commits of one proposal'
 CRASH = Table(4, 'Crash after git, then a retry', [
     Cell(f'{mode}, run {run}', column, 50 * (column == wanted), judged='range', of=50)
@@ -80,7 +81,7 @@ COST = Table(4, 'Wall time of a request', [
     Cell(row, column, value, judged='not run here', unit='ms', reason=NO_MAC)
     for row, values in PUBLISHED_MS.items() for column, value in zip(COLUMNS, values)])
 COST_HERE = Table(4, 'The same here', [
-    Cell(row, column, None, judged='range', unit='ms', low=0)
+    Cell(row, column, None, judged='shown', unit='ms')
     for row in OPERATIONS for column in (*COLUMNS, 'one pack, median', 'one pack, p95')])
 ORDER = Table(4, 'Which is dearer', [
     Cell('replay before new (propose)', 'CAS', 0.33, judged='ratio', high=1.0),
@@ -105,8 +106,9 @@ PROCESSES = Table(4, 'git processes an operation', [
     Cell('one pack, refused as stale', 'processes', None, judged='range', low=0, high=0)])
 WAYS = {'small, 1 file': 4.0, 'small, 20 x 10 KB': 2.5, '20,000 files, 1 file': 15.0, '20,000 files, 20 x 10 KB': 10.0}
 APPROVAL = Table(4, 'A whole approval against the article\'s eight processes (times faster)', [
-    Cell(row, column, None, judged='ratio', low=least if column == 'one pack' else 0.0)
-    for row, least in WAYS.items() for column in ('one pack', 'pygit2', 'dulwich')])
+    cell for row, least in WAYS.items() for cell in (
+        Cell(row, 'one pack', None, judged='ratio', low=least),
+        *(Cell(row, column, None, judged='shown') for column in ('pygit2', 'dulwich')))])
 IN_SERVER = Table(4, 'In the server, without HTTP', [
     Cell('approve again, already executed', 'median', None, judged='range', unit='ms', high=0.5),
     Cell('approve, refused as stale', 'median', None, judged='range', unit='ms', high=1.0)])

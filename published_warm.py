@@ -41,12 +41,12 @@ WARM = Table(2, '30 mentions through the real Claude Code', [
 
 EVICTED = Table(2, 'eviction at mention 15 of the real Claude Code', [
     Cell('request at mention 15', 'a new process', None, 'range', 'tokens', 2954, None),
-    Cell('of it cacheable', 'a new process', 0, 'order', 'tokens', 0, None,
+    Cell('of it cacheable', 'a new process', 0, 'shown', 'tokens',
          reason='the article counts 0; a provider still has tools and system prompt of the ended process'),
     Cell('of the request before, kept', 'a new process', 0.0, 'range', '%', 0, 90),
     Cell('request at mention 15', 'the saved session', None, 'range', 'tokens', 2954, None),
     Cell('of it cacheable', 'the saved session', None, 'range', 'tokens', 2954, None),
-    Cell('of the request before, kept', 'the saved session', None, 'range', '%', 0, 100),
+    Cell('of the request before, kept', 'the saved session', None, 'range', '%', 100, 100),
 ])
 
 TABLES = [WARM, EVICTED]

@@ -174,11 +174,8 @@ def race_more_table(trials: int) -> dict:
         rows[article.PUSH_NAIVE] = against_push(one, trials, 'push-naive')
     for row, counts in rows.items():
         for column, count in counts.items():
-            all_of_them = column in (article.EXECUTED, article.WINNER)
-            low, high = (trials, trials) if all_of_them else (0, 0)
-            if row == article.PUSH_NAIVE:                # it loses, whatever it loses
-                low, high = 0, trials
-            figures[row, column] = Figure(count, low, high)
+            wanted = trials if column in (article.EXECUTED, article.WINNER) else 0
+            figures[row, column] = Figure(count) if row == article.PUSH_NAIVE else Figure(count, wanted, wanted)
     return published.compare(article.RACE_MORE, figures)
 
 

@@ -19,9 +19,10 @@ ORDERED = Table(4, 'demo', (
     Cell('ratio', 'cost', 0.94, 'ratio', low=0.93, high=0.95),
     Cell('order', 'replay', 1.42, 'order', unit='ms'),
     Cell('live', 'tools', 59, 'not run here', reason='needs the live service'),
+    Cell('shown', 'a rival', None, 'shown', unit='ms', high=1),
 ))
 FIGURES = {('exact', 'count'): 0, ('range', 'stale'): Figure(27, 14, 40), ('ratio', 'cost'): 0.941,
-           ('order', 'replay'): Figure(2.0, high=5.0)}
+           ('order', 'replay'): Figure(2.0, high=5.0), ('shown', 'a rival'): 7.5}
 
 
 def verdicts(**changes):
@@ -31,7 +32,8 @@ def verdicts(**changes):
 
 class Judge(unittest.TestCase):
     def test_a_figure_holds_when_it_is_equal_inside_its_range_or_on_the_right_side_of_the_other_timing(self):
-        self.assertEqual(verdicts(), {'exact': True, 'range': True, 'ratio': True, 'order': True, 'live': None})
+        self.assertEqual(verdicts(), {'exact': True, 'range': True, 'ratio': True, 'order': True, 'live': None,
+                                      'shown': None})
 
     def test_a_figure_just_outside_does_not_hold(self):
         self.assertFalse(verdicts(exact=1)['exact'])
@@ -45,9 +47,15 @@ class Judge(unittest.TestCase):
         with self.assertRaises(KeyError):
             published.compare(ORDERED, {**FIGURES, ('no', 'such'): 1})
 
-    def test_a_range_without_bounds_is_our_bug_and_not_a_figure_that_holds(self):
-        with self.assertRaises(ValueError):
-            verdicts(range=Figure(27))
+    def test_a_bound_that_nothing_can_fail_is_our_bug_and_not_a_figure_that_holds(self):
+        for unfailing in (Figure(27), Figure(27, low=0)):
+            with self.assertRaises(ValueError):
+                verdicts(range=unfailing)
+
+    def test_what_is_shown_needs_its_figure_and_is_never_counted(self):
+        with self.assertRaises(KeyError):
+            verdicts(shown=Figure(None))
+        self.assertEqual(published.count([published.compare(ORDERED, FIGURES)]), (4, 4))
 
 
 class Report(unittest.TestCase):
@@ -73,6 +81,7 @@ class Report(unittest.TestCase):
         text = self.run_report(False, exact=3)[1]
         self.assertRegex(text, r'exact +count +0 / 100 +3 / 100 +equal +NO')
         self.assertRegex(text, r'order +replay +1\.42 ms +2\.00 ms +at most 5\.00 +yes')
+        self.assertRegex(text, r'shown +a rival +- +7\.500 ms +shown +-\n')
 
 
 class Run(unittest.TestCase):
