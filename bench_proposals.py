@@ -22,7 +22,6 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import bench_ways
 import git_plumbing
 import git_repo
-import proposals
 import published
 import published_proposals as article
 from bench_ways import Desk

@@ -342,7 +342,8 @@ def main(argv: List[str]) -> int:
         return 0 if argv[0] in ('-h', '--help') else 2
     mention, rows = example()
     first = mention_context(fetch_from(rows[:2]), 'm024', None)
-    watermark = advance(None, 'session-1', first)             # the first mention's run has succeeded
+    keeps = remembers(mention.supervised, mention.resident)
+    watermark = advance(None, 'session-1', first) if keeps else None      # the first mention's run has succeeded
     second = mention_context(fetch_from(rows), mention.message_id, mention.thread_root_id, watermark)
     print(mention_turn(mention, second.text), end='')
     return 0

@@ -230,7 +230,13 @@ def set_member(tx: Tx, channel: str, handle: str, kind: str, reachable: bool) ->
                'kind = excluded.kind, reachable = excluded.reachable', (channel, handle, kind, int(reachable)))
 
 
-def remove_member(tx: Tx, channel: str, handle: str) -> None:
+def remove_member(tx: Tx, channel: str, handle: str, person: str) -> None:
+    """Out of the roster. Of a private channel its owner removes, or a member himself; the owner stays: without him
+    nobody could let anybody in."""
+    private, owner = tx.execute('SELECT private, owner FROM channels WHERE channel_id = ?', (channel,)).fetchone()
+    if private and (handle == owner or person not in (owner, handle)):
+        raise Refusal('owner_invites', 'only the owner of a private channel removes others from it, and he stays',
+                      channel_id=channel)
     tx.execute('DELETE FROM channel_members WHERE channel_id = ? AND handle = ?', (channel, handle))
 
 

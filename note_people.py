@@ -108,7 +108,7 @@ def file_bytes(content_base64: Any) -> bytes:
 
 
 def file_content(tx: Tx, note_id: str, file_id: str) -> bytes:
-    """For a person's page. No tool calls this."""
+    """For a person's click. No tool calls this."""
     row = tx.execute('SELECT content FROM note_files WHERE file_id = ? AND note_id = ?', (file_id, note_id)).fetchone()
     if row is None:
         raise Refusal('not_found', 'this Note has no such file')

@@ -24,6 +24,7 @@ BODY = text(*channel_store.BODY_LENGTH)
 NEW_CHANNEL = arguments_of({'channel_id': ID, 'name': NAME}, {'private': {'type': 'boolean'}, **PLACE})
 MEMBER = arguments_of({'channel_id': ID, 'handle': text(1, 64), 'kind': {'type': 'string', 'enum': ['person', 'agent']},
                        'reachable': {'type': 'boolean'}})
+REMOVED = arguments_of({'channel_id': ID, 'handle': text(1, 64)})
 POST = arguments_of({'channel_id': ID, 'text': BODY, 'idempotency_key': KEY}, {'thread_root_id': ID})
 EDIT = arguments_of({'channel_id': ID, 'message_id': ID, 'text': BODY})
 DELETE = arguments_of({'channel_id': ID, 'message_id': ID})
@@ -62,6 +63,13 @@ def set_member(state: State, person: str, arguments: dict) -> dict:
     return changing(state, person, MEMBER, arguments, work)
 
 
+def remove_member(state: State, person: str, arguments: dict) -> dict:
+    def work(tx: Tx, actor: str, now_us: int) -> dict:
+        channel_store.remove_member(tx, arguments['channel_id'], arguments['handle'], person)
+        return {'channel_id': arguments['channel_id'], 'handle': arguments['handle']}
+    return changing(state, person, REMOVED, arguments, work)
+
+
 def post_message(state: State, person: str, arguments: dict) -> dict:
     return changing(state, person, POST, arguments, lambda tx, actor, now_us: channel_store.post_channel_message(
         tx, actor, arguments, now_us, Author('user', workspaces.person_name(tx, person))))
@@ -78,6 +86,6 @@ def delete_message(state: State, person: str, arguments: dict) -> dict:
 
 
 VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
-    'create_channel': create_channel, 'set_member': set_member, 'post_message': post_message,
-    'edit_message': edit_message, 'delete_message': delete_message,
+    'create_channel': create_channel, 'set_member': set_member, 'remove_member': remove_member,
+    'post_message': post_message, 'edit_message': edit_message, 'delete_message': delete_message,
 }

@@ -6,6 +6,7 @@ transaction that does the work, by the rule that holds for whoever approved a co
 
 Not here: what a save means (note_people.py), how the person was proven (owner.py), the other clicks (owner_verbs.py).
 """
+import base64
 from typing import Any, Callable, Dict
 
 import access
@@ -145,9 +146,16 @@ def attach_file(state: State, person: str, arguments: dict) -> dict:
                    lambda tx, actor, now_us: note_people.attach_file(tx, actor, arguments, now_us))
 
 
+def read_file(state: State, person: str, arguments: dict) -> dict:
+    """A file's bytes, for a person who may look at its Note. No tool has this, and no link stands for it."""
+    content = reading(state, person, arguments, arguments_of({'note_id': ID, 'file_id': ID}),
+                      lambda tx, actor: note_people.file_content(tx, arguments['note_id'], arguments['file_id']))
+    return {'file_id': arguments['file_id'], 'content_base64': base64.b64encode(content).decode()}
+
+
 VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
     'list_notes': list_notes, 'create_note': create_note, 'read_note': read_note, 'read_tab': read_tab,
     'read_range': read_range, 'list_attachments': list_attachments, 'save_note': save_note,
     'keep_draft': keep_draft, 'drop_draft': drop_draft, 'list_drafts': list_drafts, 'note_history': note_history,
-    'note_change': note_change, 'attach_file': attach_file,
+    'note_change': note_change, 'attach_file': attach_file, 'read_file': read_file,
 }

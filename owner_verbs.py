@@ -186,12 +186,25 @@ def set_role(state: State, person: str, arguments: dict) -> dict:
     """Only an owner of the workspace says who may do what in it; `kind` is workspace, project, or an item's."""
     ref, other = item(arguments), field(arguments, 'of')
     with state.db.write() as tx:
-        workspace = own_workspace(tx, person, arguments)
-        workspaces.require_role(tx, person, workspace, workspaces.OWNER)
-        if ref != ('workspace', workspace):
-            access.require_place(tx, ref, workspace)
+        require_owner_of(tx, person, arguments, ref)
         workspaces.set_role(tx, other, ref, field(arguments, 'role'))
     return {'of': other, 'kind': ref.kind, 'id': ref.id, 'role': arguments['role']}
+
+
+def clear_role(state: State, person: str, arguments: dict) -> dict:
+    """Back to what the project or the workspace gives; for a workspace: this person has left it."""
+    ref, other = item(arguments), field(arguments, 'of')
+    with state.db.write() as tx:
+        require_owner_of(tx, person, arguments, ref)
+        workspaces.clear_role(tx, other, ref)
+    return {'of': other, 'kind': ref.kind, 'id': ref.id}
+
+
+def require_owner_of(tx: Tx, person: str, arguments: dict, ref: Ref) -> None:
+    workspace = own_workspace(tx, person, arguments)
+    workspaces.require_role(tx, person, workspace, workspaces.OWNER)
+    if ref != ('workspace', workspace):
+        access.require_place(tx, ref, workspace)
 
 
 # A click has one name, on the page and for the scripted owner.
@@ -200,5 +213,5 @@ VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
     'add_to_project': add_to_project, 'remove_from_project': remove_from_project,
     'invite': invite, 'uninvite': uninvite, 'save_tools': save_tools,
     'tools_off': tools_off, 'recent_activity': recent_activity, 'revoke': revoke, 'move_item': move_item,
-    'create_project': create_project, 'set_role': set_role,
+    'create_project': create_project, 'set_role': set_role, 'clear_role': clear_role,
 }

@@ -289,11 +289,6 @@ def delete_record_item(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict
     return {**saved(tx, actor, channel, gone, {}, 'deleted'), 'deleted': True}
 
 
-def record_channels(tx: Tx) -> List[Tuple[str, str]]:
-    """(record_channel_id, name) of all; whoever shows them asks access.py which."""
-    return tx.execute('SELECT record_channel_id, name FROM record_channels ORDER BY record_channel_id').fetchall()
-
-
 def item_history(tx: Tx, channel: str, item_id: str, limit: int = HISTORY_LIMIT,
                  before: Optional[str] = None) -> List[dict]:
     """Saved versions, the newest first, for people's pages. `before` is the last version of the page before."""

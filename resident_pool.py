@@ -5,7 +5,7 @@ most, ended after 30 minutes without a turn, the least recently used first. `pro
 between framing with transcript, framing with the new turn, and the new turn alone. Needs nothing else of this
 project.
 
-    python3 resident_pool.py        three turns in one channel: cold, warm, and cold again after half an hour
+    python3 resident_pool.py        four turns in one channel: cold, warm, cold after half an hour and after Start fresh
 
 Not here: what the turn itself shows (channel_render.py), which rows a session has had (watermarks.py).
 """
@@ -214,13 +214,18 @@ def main(argv: List[str]) -> int:
         started[native] = True
         return Resident(native, lambda: started[native], lambda: started.update({native: False}))
     pool, talk = Pool(start), []                            # type: Pool, List[Message]
-    for minute, asked in ((0, 'where is the retry count set?'), (5, 'and who reads it?'), (36, 'is it tested?')):
+    for minute, asked in ((0, 'where is the retry count set?'), (5, 'and who reads it?'), (36, 'is it tested?'),
+                          (40, 'why is it flaky?')):
+        if minute == 40:
+            print('minute 40: the owner clicks Start fresh')
+            start_fresh(pool, 'ch-backend', 'b-claude')
         talk.append(('user', asked))
         held = lease(pool, 'ch-backend', 'b-claude', minute * 60)
         sent = prompt_for(held, '(framing)', build_prompt(talk), latest_user_turn(talk))
         print(f'minute {minute}: {held.native} {"cold" if held.cold else "warm"} is sent {sent!r}')
         talk.append(('assistant', 'in config.py'))
         release(pool, held, True, minute * 60)
+    print(f'minute 70: {sweep(pool, 70 * 60)} idle process ended by the timer')
     close(pool)
     return 0
 

@@ -240,6 +240,13 @@ class Clicks(Person):
         newest = self.click('note_history', note_id=Q3.id, limit=1)['history'][0]
         self.assertEqual(self.click('note_change', note_id=Q3.id, version=newest['version'])['text'], 'first')
 
+    def test_a_file_comes_back_to_a_person_who_may_look_at_its_note(self):
+        file = self.click('attach_file', note_id=Q3.id, name='a.pdf', media_type='application/pdf',
+                          content_base64='AP8lUERG', idempotency_key=self.key())
+        self.assertEqual(self.click('read_file', note_id=Q3.id, file_id=file['file_id'])['content_base64'], 'AP8lUERG')
+        self.owner(workspace.set_role, 'mika', Q3, 'none')
+        self.refuses('not_found', self.click, 'read_file', note_id=Q3.id, file_id=file['file_id'])
+
     def test_the_persons_own_right_is_asked_at_every_click(self):
         base = self.version()
         self.owner(workspace.set_role, 'mika', Ref('project', 'launch'), 'viewer')

@@ -581,7 +581,8 @@ class Colleague(Case):
     def test_only_an_owner_adds_people_opens_links_and_changes_roles(self):
         mika = Person(self.world, 'mika')
         for verb, arguments in (('add_person', {'of': 'x', 'name': 'X'}), ('open_link', {'of': 'owner'}),
-                                ('set_role', {'of': 'mika', 'kind': 'workspace', 'id': 'workspace', 'role': 'owner'})):
+                                ('set_role', {'of': 'mika', 'kind': 'workspace', 'id': 'workspace', 'role': 'owner'}),
+                                ('clear_role', {'of': 'mika', 'kind': 'note', 'id': 'q3-launch'})):
             status, answer = host.owner_click(self.world.base_url, self.world.owner_token, verb,
                                               {**arguments, 'person': 'mika'})
             self.assertEqual((status, answer['error']), (403, 'role_too_low'))
@@ -593,6 +594,14 @@ class Colleague(Case):
         self.world.click('set_role', of='mika', kind='workspace', id='workspace', role='viewer')
         self.assertEqual(mika.send(page, 'save_note', text='too late').status, 403)
         self.world.click('set_role', of='mika', kind='workspace', id='workspace', role='none')
+        self.assertEqual(mika.page('note', 'q3-launch').status, 404)
+        for role in ({'kind': 'note', 'id': 'q3-launch', 'role': 'none'},
+                     {'kind': 'workspace', 'id': 'workspace', 'role': 'viewer'}):
+            self.world.click('set_role', of='mika', **role)
+        self.assertEqual(mika.page('note', 'q3-launch').status, 404)
+        self.world.click('clear_role', of='mika', kind='note', id='q3-launch')
+        self.assertEqual(mika.page('note', 'q3-launch').status, 200)
+        self.world.click('clear_role', of='mika', kind='workspace', id='workspace')
         self.assertEqual(mika.page('note', 'q3-launch').status, 404)
 
     def test_sign_out_ends_every_session_of_this_person_and_of_nobody_else(self):

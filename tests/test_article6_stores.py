@@ -215,7 +215,8 @@ class Records(WithStore):
                        [Field(f'f{at}', 'text') for at in range(61)]):
             with self.subTest(fields=fields[:2]):
                 self.refused('invalid_argument', record_store.create_record_channel, 'new', 'New', fields)
-        self.assertEqual(self.do(record_store.record_channels), [('pages', 'Launch pages')])
+        with self.db.read() as tx:
+            self.assertEqual(tx.execute('SELECT name FROM record_channels').fetchall(), [('Launch pages',)])
 
 
 class Channels(WithStore):
@@ -337,7 +338,7 @@ class Channels(WithStore):
             roster = channel_store.channel_roster(tx, ME, {'channel_id': 'ch'}, self.now)
         self.assertEqual(roster['members'], [{'handle': '@claude', 'kind': 'agent', 'reachable': False},
                                              {'handle': 'mika', 'kind': 'person', 'reachable': True}])
-        self.do(channel_store.remove_member, 'ch', 'mika')
+        self.do(channel_store.remove_member, 'ch', 'mika', 'ben')
         with self.db.read() as tx:
             self.assertEqual(len(channel_store.channel_roster(tx, ME, {'channel_id': 'ch'}, self.now)['members']), 1)
 
@@ -346,6 +347,18 @@ class Channels(WithStore):
         self.do(channel_store.require_inviter, 'ch', 'ben')
         self.do(channel_store.require_inviter, 'secret', 'mika')
         self.refused('owner_invites', channel_store.require_inviter, 'secret', 'ben')
+
+    def test_of_a_private_channel_its_owner_removes_or_a_member_himself_and_the_owner_stays(self):
+        self.do(channel_store.create_channel, 'secret', 'secret', 'mika', private=True)
+        for handle in ('mika', 'ben', 'aiko'):
+            self.do(channel_store.set_member, 'secret', handle, 'person', True)
+        self.refused('owner_invites', channel_store.remove_member, 'secret', 'aiko', 'ben')
+        self.refused('owner_invites', channel_store.remove_member, 'secret', 'mika', 'mika')
+        self.do(channel_store.remove_member, 'secret', 'aiko', 'mika')
+        self.do(channel_store.remove_member, 'secret', 'ben', 'ben')
+        for handle in ('aiko', 'ben'):
+            self.refused('not_found', channel_store.require_reader, 'secret', handle)
+        self.do(channel_store.require_reader, 'secret', 'mika')
 
     def test_activity_is_the_newest_of_the_given_logs_and_of_no_other(self):
         for at in range(4):
