@@ -1,14 +1,16 @@
 """client.py - the scripted Claude and the scripted owner: every run that articles 4 to 7 print, played for real.
 
-    python3 client.py                  all runs; each starts its own server on a free port
-    python3 client.py RUN              one of them
+    python3 client.py                  all runs, race and crash with fewer trials: half a minute
+    python3 client.py RUN              one of them in full
     python3 client.py RUN --help       what it plays, and its options
+    python3 client.py RUN --json       the tables as one JSON object
 
-Exit status 1 unless each line says what the article's line says. Not here: the runs themselves (runs_*.py), how a
-host finds the sign-in and calls a tool (host.py).
+Each run starts a server of its own on a free port and ends it. Exit status: 0 each line says what the article's line
+says, 1 one does not, 2 usage. Not here: the runs themselves (runs_*.py), how a host finds the sign-in and calls a tool
+(host.py).
 """
 import sys
-from typing import Callable, Dict, Sequence
+from typing import Dict, Sequence
 
 import published
 import runs_access
@@ -19,31 +21,29 @@ import runs_proposals
 import runs_race
 import runs_setup
 import runs_signin
+from published import Command
 
 # --- data ---------------------------------------------------------------------
 
-COMMANDS: Dict[str, Callable[[Sequence[str]], int]] = {
-    'scenario': runs_proposals.main, 'race': runs_race.race_main, 'crash': runs_race.crash_main,
-    'notes': runs_notes.main, 'setup': runs_setup.main, 'project': runs_project.main,
-    'hello': runs_hello.main, 'access': runs_access.main,
-    'connect': runs_signin.main_connect, 'call': runs_signin.main_call,
+COMMANDS: Dict[str, Command] = {                         # in the order of the articles
+    'scenario': Command(runs_proposals.main, 'article 4: the transcript, fourteen lines and the log; 3 s', []),
+    'race': Command(runs_race.race_main, 'article 4: two approvals at one instant; 1 min',
+                    ['--trials', '10', '--runs', '1', '--more', '5']),
+    'crash': Command(runs_race.crash_main, 'article 4: a crash between git and the database; 30 s, --kill N for real',
+                     ['--trials', '10', '--runs', '1']),
+    'notes': Command(runs_notes.main, 'article 5: Claude edits a Note beside Mika; 2 s', []),
+    'setup': Command(runs_setup.main, 'article 6: from Add assistant to Revoke connection, click by click; 1 s', []),
+    'project': Command(runs_project.main, 'article 6: the real run, and each of its limits; 2 s', []),
+    'hello': Command(runs_hello.main, 'article 7: what a client sees before it has a token; 1 s', []),
+    'access': Command(runs_access.main, 'article 7: nine steps, in both designs of the check; 2 s', []),
+    'connect': Command(runs_signin.main_connect, 'article 7: you sign in to a server, in your browser'),
+    'call': Command(runs_signin.main_call, 'articles 6 and 7: you call one tool, after a question where it writes'),
 }
-ALL: Sequence[str] = (                                   # the run without arguments, in the order of the articles
-    'scenario', 'race', 'crash', 'notes', 'setup', 'project', 'hello', 'access',
-)
 
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    if argv and argv[0] in COMMANDS:
-        return COMMANDS[argv[0]](argv[1:])
-    if argv:
-        asked = argv[0] in ('-h', '--help')
-        print(__doc__ + '\nRuns: ' + ', '.join(COMMANDS), file=sys.stdout if asked else sys.stderr)
-        if not asked:
-            print(f'client.py: {argv[0]!r} is none of them', file=sys.stderr)
-        return 0 if asked else 2
-    return max([COMMANDS[name]([]) for name in ALL], default=0)
+    return published.dispatch('client.py', __doc__, COMMANDS, argv)
 
 
 if __name__ == '__main__':

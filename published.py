@@ -9,6 +9,7 @@ published_project.py (6), published_access.py (7). A program measures, hands its
 
 Not here: any measurement.
 """
+import argparse
 import importlib
 import io
 import json
@@ -61,6 +62,15 @@ class Figure(NamedTuple):
     high: Optional[float] = None
     reason: Optional[str] = None
 
+
+class Command(NamedTuple):
+    """A word after a program's name: bench.py KB. `alone`: its arguments in the run without a word; None: left out."""
+    main: Callable[[Sequence[str]], int]
+    said: str                                                 # for --help: what, which article, how many seconds
+    alone: Optional[Sequence[str]] = None
+
+
+EXIT_STATUS = 'Exit status: 0 every figure that must hold does, 1 one does not, 2 usage.'
 
 # --- rules --------------------------------------------------------------------
 
@@ -147,7 +157,39 @@ def cell_texts(cell: dict) -> Tuple[str, str, str, str, str]:
     return cell['column'], published, here, must, {True: 'yes', False: 'NO', None: '-'}[cell['holds']]
 
 
+def parser(program: str, header: Optional[str], status: str = EXIT_STATUS) -> argparse.ArgumentParser:
+    """A program's options; its --help is the header of its page."""
+    made = argparse.ArgumentParser(prog=program, description=header, epilog=status, allow_abbrev=False,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument('--json', action='store_true', help='one JSON object instead of tables')
+    return made
+
+
+def help_text(header: Optional[str], commands: Dict[str, Command]) -> str:
+    width = max(map(len, commands))
+    return f'{header}\n' + '\n'.join(f'  {name:<{width}}  {command.said}' for name, command in commands.items())
+
+
 # --- I/O ----------------------------------------------------------------------
+
+def dispatch(program: str, header: Optional[str], commands: Dict[str, Command], argv: Sequence[str]) -> int:
+    """One command, or without arguments one after the other; the worst exit status of them."""
+    if argv and argv[0] in commands:
+        return commands[argv[0]].main(argv[1:])
+    if argv:
+        asked = argv[0] in ('-h', '--help')
+        print(help_text(header, commands), file=sys.stdout if asked else sys.stderr)
+        if not asked:
+            print(f'{program}: {argv[0]!r} is none of them', file=sys.stderr)
+        return 0 if asked else 2
+    worst = 0
+    for name, command in commands.items():
+        if command.alone is not None:
+            print(' '.join(['--- python3', program, name, *command.alone]) + '\n', flush=True)
+            worst = max(worst, command.main(command.alone))
+            print(flush=True)
+    return worst
+
 
 def report(program: str, tables: Sequence[dict], as_json: bool = False) -> int:
     """Print the tables and return the exit status: 0 when every cell that must hold does, else 1."""
