@@ -7,6 +7,7 @@ promise; with one out, the shortest way to a broken one is told in words.
     python3 ablate.py explore              states visited, violations, counterexamples (5 s)
     python3 ablate.py explore proposal     one protocol; also --json
 
+Exit status: 0 every walk ends as it should, 1 one does not, 2 usage.
 Not here: the four models (ablate_protocols.py, ablate_sessions.py), the same with real processes (tests/).
 """
 import json

@@ -12,11 +12,11 @@ The connections, items and memberships of each size are drawn at random, and all
 a busy moment of the machine falls on all of them. Not here: requests a second of the whole server
 (bench_server.py).
 """
-import argparse
 import contextlib
 import os
 import random
 import statistics
+import sys
 import tempfile
 import time
 from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
@@ -222,11 +222,9 @@ def measure_database(sizes: Sequence[int]) -> Dict[int, Dict[str, List[float]]]:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py access', allow_abbrev=False,
-                                     description='Article 7: what the check at every call costs.')
+    parser = published.parser('bench.py access', __doc__)
     parser.add_argument('--items', default=','.join(map(str, ITEMS)), metavar='N,N,...',
                         help='items and memberships of the database; default %(default)s')
-    parser.add_argument('--json', action='store_true', help='the tables for programs')
     options = parser.parse_args(argv)
     sizes = [int(size) for size in options.items.split(',') if size.isascii() and size.isdigit() and int(size) >= 4]
     if len(sizes) < 2:
@@ -263,3 +261,7 @@ def database_table(found: Dict[int, Dict[str, List[float]]], cost: Dict[Tuple[st
         figures[row, 'against the smallest'] = Figure(round(here / smallest, 2))
         figures[row, 'share of a loopback call'] = Figure(round(100 * here / call, 1))
     return published.compare(table, figures)
+
+
+if __name__ == '__main__':
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -9,7 +9,6 @@ span between two marks, any other by order. The stand-in runs as `python3 -I -S`
 
 Not here: what the wrapper costs (bench_wrap.py), the rivals (bench_peers.py).
 """
-import argparse
 import json
 import os
 import signal
@@ -209,11 +208,9 @@ def trace_tail() -> str:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py codex', description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = published.parser('bench.py codex', __doc__)
     parser.add_argument('--runs', type=int, default=RUNS,
                         help=f'runs a strategy in the table of times: {RUNS}; the article has 20')
-    parser.add_argument('--json', action='store_true', help='one JSON object instead of tables')
     args = parser.parse_args(argv)
     if args.runs < 1:
         parser.error('--runs: at least 1')

@@ -7,7 +7,6 @@ process, and the median of the ratios counts; seconds and milliseconds are this 
 
 Not here: searches (bench_search.py), what a power cut takes (bench_power.py).
 """
-import argparse
 import contextlib
 import gc
 import math
@@ -300,9 +299,8 @@ def whole_run() -> Tuple[float, float, float]:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py kb', description=__doc__.split('\n\n')[0])
+    parser = published.parser('bench.py kb', __doc__)
     parser.add_argument('--rounds', type=int, default=5, help='turns of what is compared (5)')
-    parser.add_argument('--json', action='store_true')
     chosen = parser.parse_args(argv)
     if chosen.rounds < 1:
         parser.error('--rounds must be at least 1')
@@ -320,3 +318,7 @@ def main(argv: Sequence[str]) -> int:
     published.note(f'python3 sim.py kb: {elapsed:.1f} s elapsed', chosen.json)
     times = published.compare(published_kb.TIMES, {('five seeds, every table', 'time'): Figure(round(cpu, 1))})
     return published.report('bench.py kb', [times, published.compare(OURS, figures)], as_json=chosen.json)
+
+
+if __name__ == '__main__':
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -11,7 +11,6 @@ Two things that are compared are timed in turn, in one run, each answer checked,
 is judged. Syncing to disk is switched off: it costs every edit the same and would hide what differs.
 Not here: the store (note_store.py, note_tabs.py), the access check (bench_access.py).
 """
-import argparse
 import contextlib
 import itertools
 import json
@@ -233,9 +232,7 @@ def against_json(bench: Bench, say: Callable[[str], None]) -> Figures:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py notes', allow_abbrev=False,
-                                     description='Ranges and edits in small and large Notes (article 5); about 20 s.')
-    parser.add_argument('--json', action='store_true', help='the table for programs')
+    parser = published.parser('bench.py notes', __doc__)
     options = parser.parse_args(argv)
     with opened() as bench:
         figures = measure(bench, lambda text: published.note(text, options.json))

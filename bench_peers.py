@@ -265,11 +265,9 @@ def interpreters(judges: Optional[str]) -> Tuple[Dict[str, str], Dict[str, Optio
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py peers', description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = published.parser('bench.py peers', __doc__)
     parser.add_argument('--judges', default=os.environ.get('JUDGES'), metavar='DIR',
                         help='a folder whose venv has the rivals; default: the variable JUDGES')
-    parser.add_argument('--json', action='store_true', help='one JSON object instead of a table')
     parser.add_argument('--drive', nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.drive:

@@ -11,7 +11,6 @@ What a disk may lose: under FULL everything after the last COMMIT that was answe
 NORMAL everything after the last checkpoint. That SQLite does sync is taken from it, not shown here: a copied file knows
 nothing of disks. Not here: kill -9, which loses nothing under either (tests/test_article1_storage.py).
 """
-import argparse
 import os
 import random
 import statistics
@@ -145,10 +144,9 @@ def cut_power(copies: int, seed: int) -> Dict[str, Outcome]:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py power', description=__doc__.split('\n\n')[0])
+    parser = published.parser('bench.py power', __doc__)
     parser.add_argument('--copies', type=int, default=300, help='of each (300)')
     parser.add_argument('--seed', type=int, default=1)
-    parser.add_argument('--json', action='store_true')
     chosen = parser.parse_args(argv)
     if chosen.copies < 1:
         parser.error('--copies must be at least 1')

@@ -10,7 +10,6 @@ share of a replay and of a refusal; how it grows with 1,000 proposals and 10,000
 
 What is compared is measured in turn, in one run. Not here: the other ways themselves (bench_ways.py).
 """
-import argparse
 import os
 import statistics
 import sys
@@ -215,10 +214,8 @@ def approve_some(desk: Desk, n: int) -> Tuple[float, float]:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py proposals', allow_abbrev=False,
-                                     description='Article 4: what a proposal costs, and our way beside others.')
+    parser = published.parser('bench.py proposals', __doc__)
     parser.add_argument('--n', type=int, default=N, help='an operation; default %(default)s, as the article')
-    parser.add_argument('--json', action='store_true', help='the tables for programs')
     options = parser.parse_args(argv)
     if options.n < 1:
         parser.error('--n must be at least 1')

@@ -9,7 +9,6 @@ and beside ten thousand. CPU time, alternated where two things are compared, the
 
 Not here: the tables of tokens (sim.py cache).
 """
-import argparse
 import os
 import statistics
 import subprocess
@@ -149,9 +148,7 @@ def commit_once(marks: watermarks.Marks, turn: int) -> None:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py render', description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--json', action='store_true', help='one JSON object')
+    parser = published.parser('bench.py render', __doc__)
     options = parser.parse_args(argv)
     figures: Dict[published.Place, object] = {('sim.py cache, whole program', 'CPU'): round(whole_program_s(), 2)}
     for part in (run_figures, render_figures, commit_figures):

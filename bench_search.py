@@ -10,7 +10,6 @@ no word inside another one (京都 in 東京都) and orders by text frequency, s
 Where a worst case of tens of milliseconds is too much, a search engine does the job. Not here: what a search finds
 (kb_store.py, tests/test_article1.py).
 """
-import argparse
 import contextlib
 import os
 import statistics
@@ -133,10 +132,9 @@ def has_fts5(db) -> bool:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py search', description=__doc__.split('\n\n')[0])
+    parser = published.parser('bench.py search', __doc__)
     parser.add_argument('--sizes', default=SIZES, help=f'numbers of articles ({SIZES})')
     parser.add_argument('--repeats', type=sim_kb.between(1, 10_000), default=30, help='searches of each kind (30)')
-    parser.add_argument('--json', action='store_true')
     chosen = parser.parse_args(argv)
     sizes = [sim_kb.between(10, 500_000)(size) for size in chosen.sizes.split(',')]
     with tempfile.TemporaryDirectory() as folder:

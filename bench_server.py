@@ -282,14 +282,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog='bench.py server', allow_abbrev=False,
-                                     description='tools/call with the full check, against servers without any.')
+    parser = published.parser('bench.py server', __doc__)
     parser.add_argument('--sdk', metavar='PYTHON', help='an interpreter that has the mcp package (PyPI)')
     parser.add_argument('--rounds', type=int, default=ROUNDS, help='default %(default)s')
     parser.add_argument('--requests', type=int, default=REQUESTS,
                         help='of each server in each round; default %(default)s')
     parser.add_argument('--calls', type=int, default=2 * BURN_IN_CALLS, help='for the memory; default %(default)s')
-    parser.add_argument('--json', action='store_true', help='the tables for programs')
     options = parser.parse_args(argv)
     if options.rounds < 1 or options.requests < 20 or options.calls <= BURN_IN_CALLS:
         parser.error(f'at least 1 round, 20 requests and more than {BURN_IN_CALLS} calls')

@@ -12,7 +12,6 @@ line is put in front of it by ending the process and resuming its session with a
 
 Not here: the simulation (sim_cache.py), the process (resident_claude.py), prices.
 """
-import argparse
 import concurrent.futures
 import glob
 import json
@@ -210,12 +209,10 @@ def measure(program: str, mentions: int, as_json: bool) -> List[dict]:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py warm', description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = published.parser('bench.py warm', __doc__)
     parser.add_argument('--judges', default=os.environ.get('JUDGES'), metavar='DIR',
                         help='a folder whose npm/ has @anthropic-ai/claude-code; default: the variable JUDGES')
     parser.add_argument('--mentions', type=int, default=MENTIONS, help=f'2 to {MENTIONS}; the article has {MENTIONS}')
-    parser.add_argument('--json', action='store_true', help='one JSON object instead of tables')
     args = parser.parse_args(argv)
     if not 2 <= args.mentions <= MENTIONS:
         parser.error(f'--mentions: 2 to {MENTIONS}')

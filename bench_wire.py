@@ -129,10 +129,8 @@ def measure(rounds: int) -> Dict[tuple, object]:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py wire', description=__doc__.split('\n\n')[1],
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = published.parser('bench.py wire', __doc__)
     parser.add_argument('--rounds', type=int, default=ROUNDS, help='each measures both servers; default %(default)s')
-    parser.add_argument('--json', action='store_true', help='one JSON object')
     parser.add_argument('--serve', choices=(OURS, THEIRS), help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.serve:

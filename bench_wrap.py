@@ -206,9 +206,7 @@ def measure(folder: str) -> Dict[published.Place, object]:
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog='bench.py wrap', description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--json', action='store_true', help='one JSON object instead of a table')
+    parser = published.parser('bench.py wrap', __doc__)
     parser.add_argument('--read-stream', action='store_true', help=argparse.SUPPRESS)
     parser.add_argument('--write-stream', action='store_true', help=argparse.SUPPRESS)
     args = parser.parse_args(argv)

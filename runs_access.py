@@ -10,7 +10,6 @@ first call to a token.
 Step 9 of the weak design still reads: that is the article's point. Not here: the check (access.py), the stage
 (runs_stage.py).
 """
-import argparse
 import json
 import sys
 import time
@@ -142,10 +141,8 @@ def run(check: str, out: Any) -> Tuple[Dict[str, Any], List[Step]]:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='client.py access', allow_abbrev=False,
-                                     description='Article 7: nine steps, in both designs of the check.')
+    parser = published.parser('client.py access', __doc__)
     parser.add_argument('--check', choices=tuple(DESIGNS), help='one design only; default both')
-    parser.add_argument('--json', action='store_true', help='the tables for programs')
     options = parser.parse_args(argv)
     figures, discovery = {}, {}
     chosen = [options.check] if options.check else list(DESIGNS)
@@ -161,3 +158,7 @@ def main(argv: Sequence[str]) -> int:
         cells=[cell for cell in published_access.SCENARIO.cells if cell.column in names])
     tables = [published.compare(scenario, figures), published.compare(published_access.DISCOVERY, discovery)]
     return published.report('client.py access', tables, options.json)
+
+
+if __name__ == '__main__':
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -8,7 +8,6 @@ where RFC 9728 puts it.
 
 Not here: what follows the 401 (runs_access.py, host_signin.py).
 """
-import argparse
 import contextlib
 import json
 import re
@@ -115,10 +114,8 @@ def status_of(url: str, say: Any) -> int:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='client.py hello', allow_abbrev=False,
-                                     description='Article 7: what a client sees before it has a token.')
+    parser = published.parser('client.py hello', __doc__)
     parser.add_argument('url', nargs='?', help='the endpoint; default: a server of our own')
-    parser.add_argument('--json', action='store_true', help='the table for programs')
     options = parser.parse_args(argv)
 
     def say(line: str) -> None:
@@ -132,3 +129,7 @@ def main(argv: Sequence[str]) -> int:
             return 1
     table = published.compare(published_access.BEFORE_A_TOKEN, figures)
     return published.report('client.py hello', [table], options.json)
+
+
+if __name__ == '__main__':
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -4,7 +4,7 @@ Article 4, "Cosa si rompe senza compare-and-swap?" tests one crash, injected at 
 random instant: every second time to the server alone, so that its git becomes an orphan, else to its git too. Table:
 what was lost, doubled, left locked or answered wrongly; all of it must be nothing.
 
-    python3 client.py crash --kill 30
+    python3 client.py crash --kill 30       1 min
 
 Not here: the recovery (proposals.py, git_lock.py), the kills without HTTP (tests/test_article4.py).
 """

@@ -9,7 +9,6 @@ before each write; Mika saves while the question waits, so the first write is st
 
 Not here: the store (note_store.py, note_people.py), the stage (runs_stage.py), the figures (published_notes.py).
 """
-import argparse
 import json
 import sys
 import time
@@ -320,9 +319,7 @@ def closing(scene: Scene) -> Figures:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='client.py notes', allow_abbrev=False,
-                                     description="Article 5's run: set-up, the seven calls, the limits, the next step.")
-    parser.add_argument('--json', action='store_true', help='the tables for programs')
+    parser = published.parser('client.py notes', __doc__)
     options = parser.parse_args(argv)
     with runs_stage.stage(seed) as here:
         scene = Scene(here, sys.stderr if options.json else sys.stdout)

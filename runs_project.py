@@ -8,7 +8,6 @@ the opening's post in the discussion channel, and "Dov'è il confine", sentence 
 The scripted Claude gets the item's id with list_record_items, a tool of ours: the article does not say where it
 came from. Not here: the set-up (runs_setup.py), the limits themselves (runs_limits.py), the stage (runs_stage.py).
 """
-import argparse
 import json
 import re
 import sys
@@ -224,9 +223,7 @@ def play(here: Stage, now_us: int, out: Any) -> Figures:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='client.py project', allow_abbrev=False,
-                                     description='Article 6: the real run, and where the limit is.')
-    parser.add_argument('--json', action='store_true', help='the tables for programs')
+    parser = published.parser('client.py project', __doc__)
     options = parser.parse_args(argv)
     out = sys.stderr if options.json else sys.stdout
     now_us = time.time_ns() // 1000
@@ -238,3 +235,7 @@ def main(argv: Sequence[str]) -> int:
     print(file=out)
     tables = [published.compare(published_project.RUN, run), published.compare(published_project.LIMITS, limits)]
     return published.report('client.py project', tables, options.json)
+
+
+if __name__ == '__main__':
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -9,7 +9,6 @@ with a time-to-live of 0.3 s. Table: what the scripted Claude saw.
 Exit status 1 unless every line says what the article's says; ids are compared by which is which. Not here: the race and
 the crash (runs_race.py, runs_kill.py), the decision (proposals.py).
 """
-import argparse
 import json
 import os
 import re
@@ -243,9 +242,11 @@ def run(say: Say) -> List[dict]:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='client.py scenario', allow_abbrev=False,
-                                     description='Article 4: fourteen lines of a proposal\'s life, and the log.')
-    parser.add_argument('--json', action='store_true', help='the table for programs')
+    parser = published.parser('client.py scenario', __doc__)
     options = parser.parse_args(argv)
     tables = run(lambda line: print(line, file=sys.stderr if options.json else sys.stdout))
     return published.report('client.py scenario', tables, options.json)
+
+
+if __name__ == '__main__':
+    sys.exit(published.run(main, sys.argv[1:]))

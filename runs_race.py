@@ -4,9 +4,9 @@ Article 4, "Cosa si rompe senza compare-and-swap?": each trial over HTTP against
 reported commit checked with git merge-base --is-ancestor. Tables: race; crash, then retry; and ours beyond the article:
 one pack, two server processes on one state, and an approval against an ordinary git push.
 
-    python3 client.py race                100 trials a run, two runs a mode, as the article (2 min)
-    python3 client.py crash               50 trials a run (1 min)
-    python3 client.py crash --kill 30     and the server really killed, 30 times (runs_kill.py)
+    python3 client.py race                100 trials a run, two runs a mode, as the article (1 min)
+    python3 client.py crash               50 trials a run (half a minute)
+    python3 client.py crash --kill 30     and the server really killed, 30 times (1 min; runs_kill.py)
 
 CAS and naive both run on the article's processes (--git plumbing), so that the difference is the transaction alone.
 Not here: the transcript (runs_proposals.py), the decision (proposals.py).
@@ -197,12 +197,11 @@ def crash_tables(trials: int, runs: int) -> List[dict]:
 
 # --- main ---------------------------------------------------------------------
 
-def options_of(name: str, description: str, trials: int, argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog=f'client.py {name}', allow_abbrev=False, description=description)
+def options_of(name: str, trials: int, argv: Sequence[str]) -> argparse.Namespace:
+    parser = published.parser(f'client.py {name}', __doc__)
     parser.add_argument('--trials', type=int, default=trials, metavar='N',
                         help='a run; default %(default)s, as the article')
     parser.add_argument('--runs', type=int, default=RUNS, choices=(1, 2), help='a mode; default %(default)s')
-    parser.add_argument('--json', action='store_true', help='the tables for programs')
     if name == 'race':
         parser.add_argument('--more', type=int, default=MORE_TRIALS, metavar='N',
                             help='trials of the rows that only we have; default %(default)s')
@@ -215,7 +214,7 @@ def options_of(name: str, description: str, trials: int, argv: Sequence[str]) ->
 
 
 def race_main(argv: Sequence[str]) -> int:
-    options = options_of('race', 'Article 4: two approvals on one base at one instant.', RACE_TRIALS, argv)
+    options = options_of('race', RACE_TRIALS, argv)
     tables = [race_table(options.trials, options.runs)]
     if options.more > 0:
         tables.append(race_more_table(options.more))
@@ -223,7 +222,7 @@ def race_main(argv: Sequence[str]) -> int:
 
 
 def crash_main(argv: Sequence[str]) -> int:
-    options = options_of('crash', 'Article 4: a crash between git and the database, then a retry.', CRASH_TRIALS, argv)
+    options = options_of('crash', CRASH_TRIALS, argv)
     tables = crash_tables(options.trials, options.runs)
     if options.kill > 0:
         tables.append(runs_kill.table(options.kill))

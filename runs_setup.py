@@ -7,7 +7,6 @@ address, and the scripted person reads the consent page and attaches Claude to t
 
 Not here: step 5, asking (runs_project.py), the pages (pages.py), what each click means (owner_verbs.py, access.py).
 """
-import argparse
 import sys
 from typing import Any, Dict, List, Sequence, Tuple
 from urllib.parse import urlsplit
@@ -142,12 +141,14 @@ def play(here: Stage, out: Any) -> Figures:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='client.py setup', allow_abbrev=False,
-                                     description='Article 6: the set-up, from Add assistant to Revoke connection.')
-    parser.add_argument('--json', action='store_true', help='the table for programs')
+    parser = published.parser('client.py setup', __doc__)
     options = parser.parse_args(argv)
     with runs_stage.stage(seed) as here:
         figures = play(here, sys.stderr if options.json else sys.stdout)
     print(file=sys.stderr if options.json else sys.stdout)
     table = published.compare(published_project.SETUP, figures)
     return published.report('client.py setup', [table], options.json)
+
+
+if __name__ == '__main__':
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -5,9 +5,10 @@ host asks before a call that is not marked readOnlyHint; so does this one, a cal
 session.
 
     python3 client.py connect URL                     a person signs in (a link, a browser, a loopback listener)
-    python3 client.py call URL NAME '{"a": 1}'        one tool; exit status 1 when it is refused
-    --tokens FILE    where they are kept, mode 600; default ~/.osfoundry-tokens.json
+    python3 client.py call URL NAME '{"a": 1}'        one tool, such as list_granted_resources '{}'
+    also: --tokens FILE, mode 600; default ~/.osfoundry-tokens.json
 
+Try it beside `python3 server.py --demo`. Exit status: 0 done, 1 refused, by a person or by the server, 2 usage.
 Not here: how the sign-in is found (host_signin.py), calls and refresh (host.py).
 """
 import argparse
@@ -100,8 +101,9 @@ def call(options: argparse.Namespace, door: host_signin.Door) -> int:
 
 # --- main ---------------------------------------------------------------------
 
-def parser_of(verb: str, description: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f'client.py {verb}', description=description, allow_abbrev=False)
+def parser_of(verb: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f'client.py {verb}', description=__doc__, allow_abbrev=False,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('url', help='the server address, such as http://127.0.0.1:8767/api/v1/external-mcp')
     parser.add_argument('--tokens', default=TOKENS, metavar='FILE', help='default %(default)s, mode 600')
     parser.add_argument('--no-browser', action='store_true', help='only print the link')
@@ -120,13 +122,13 @@ def run(verb: Any, options: argparse.Namespace) -> int:
 
 
 def main_connect(argv: Sequence[str]) -> int:
-    parser = parser_of('connect', 'Article 7: from one address to a token, through a browser.')
+    parser = parser_of('connect')
     parser.add_argument('--scope', help='ask for these scopes only, such as "osfoundry:read"')
     return run(connect, parser.parse_args(argv))
 
 
 def main_call(argv: Sequence[str]) -> int:
-    parser = parser_of('call', 'Call one tool. A call that is not read-only is asked about first.')
+    parser = parser_of('call')
     parser.add_argument('name', help='the tool')
     parser.add_argument('arguments', help='one JSON object')
     parser.add_argument('--yes', action='store_true', help='allow this call without asking, for scripts')

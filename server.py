@@ -1,7 +1,11 @@
 """server.py - routes, state and main: the connector of articles 4 to 7 as one process.
 
-    python3 server.py                         the endpoint on http://127.0.0.1:8767/api/v1/external-mcp
+    python3 server.py --demo                  a small workspace to play with; prints the owner's one-time link
+    python3 server.py --kb DOCS --repo SITE.git      serves a folder of articles and proposes to your repository
     python3 server.py --demo --self-consent   WEAKENED, for the scripted runs (client.py): consent needs no person
+
+The endpoint is http://127.0.0.1:8767/api/v1/external-mcp, until Ctrl-C. Exit status: 0 stopped, 1 it cannot start, 2
+usage.
 
 Before every route stand two gates: a Host that is not ours gets 421, a foreign Origin 403; a page on another site could
 otherwise reach a server on the reader's own machine (DNS rebinding). Then the table of routes: (method, path), where a
@@ -356,8 +360,8 @@ def announce(running: Running) -> None:
 
 def parse_flags(argv: Sequence[str]) -> Config:
     """Exits with 2 on a flag that is wrong, or weaker than the place it is to run in."""
-    parser = argparse.ArgumentParser(prog='server.py', allow_abbrev=False,
-                                     description='The osFoundry connector, reconstructed (articles 4 to 7).')
+    parser = argparse.ArgumentParser(prog='server.py', allow_abbrev=False, description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Config()
     parser.add_argument('--port', type=int, default=default.port, help='default %(default)s; 0: any free one')
     parser.add_argument('--host', default=default.host, help='default %(default)s')

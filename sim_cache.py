@@ -13,7 +13,6 @@ previous request of the same session, the best case for every strategy; a provid
 Not here: the channel's texts (sim_channel.py), the counters (token_counter.py), the article's figures
 (published_cache.py).
 """
-import argparse
 import sys
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -312,12 +311,10 @@ def points(values: Sequence[float], top: float) -> str:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='sim.py cache', description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = published.parser('sim.py cache', __doc__)
     parser.add_argument('--seeds', type=sim_kb.seed_list,
                         help='play other channels instead and print the ranges: 1-5, 7 or 1,3,9')
     parser.add_argument('--svg', action='store_true', help='a picture on standard output')
-    parser.add_argument('--json', action='store_true', help='the tables as one JSON object')
     options = parser.parse_args(argv)
     if options.seeds:
         print_ranges(options.seeds)

@@ -9,8 +9,8 @@ from. Questions and saves are Poisson streams over articles of known popularity,
 Unpublishing is left out of the formulas: an article that went gets no more citations and takes its place from another.
 Not here: the day (sim_model.py), the tables through the store (sim_kb.py).
 """
-import argparse
 import math
+import sys
 from typing import Callable, Dict, List, Sequence, Tuple
 
 import published
@@ -136,14 +136,17 @@ def judged(rows: Sequence[Row], groups: int) -> dict:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='sim.py closed-form', description=__doc__.split('\n\n')[0])
+    parser = published.parser('sim.py closed-form', __doc__)
     sim_kb.add_settings(parser)
     parser.add_argument('--groups', type=sim_kb.between(1, 100_000), default=sim_model.GROUPS,
                         help='of five days (200)')
-    parser.add_argument('--json', action='store_true')
     chosen = parser.parse_args(argv)
     rows = compare(sim_kb.settings_of(chosen), chosen.groups)
     published.note('five days, mean:                          formula  no unpublishing  as published', chosen.json)
     for row, column, formula, simulated, full in rows:
         published.note(f'  {row:<7} {column:<30} {formula:>8,.1f} {simulated:>16,.1f} {full:>13,.1f}', chosen.json)
     return published.report('sim.py closed-form', [judged(rows, chosen.groups)], as_json=chosen.json)
+
+
+if __name__ == '__main__':
+    sys.exit(published.run(main, sys.argv[1:]))

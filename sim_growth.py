@@ -8,7 +8,7 @@ what changed. The same day at 1, 10 and 100 times the questions with the same sa
 
 Played in memory, where it is held equal to the store to the byte. Not here: the day (sim_model.py).
 """
-import argparse
+import sys
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import published
@@ -95,10 +95,9 @@ def sentence() -> str:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog='sim.py growth', description=__doc__.split('\n\n')[0])
+    parser = published.parser('sim.py growth', __doc__)
     sim_kb.add_settings(parser)
     parser.add_argument('--seeds', type=sim_kb.seed_list, default=list(sim_model.SEEDS), help='1-5, 7 or 1,3,9')
-    parser.add_argument('--json', action='store_true')
     chosen = parser.parse_args(argv)
     settings = sim_kb.settings_of(chosen)
     grown = grow(settings, chosen.seeds)
@@ -110,3 +109,7 @@ def main(argv: Sequence[str]) -> int:
         published.note(f'  {times:>3} times the {what:<10}{costs}', chosen.json)
     published.note('\n' + sentence() + '\n', chosen.json)
     return published.report('sim.py growth', [judged(grown, settings)], as_json=chosen.json)
+
+
+if __name__ == '__main__':
+    sys.exit(published.run(main, sys.argv[1:]))

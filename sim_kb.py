@@ -17,6 +17,7 @@ import argparse
 import math
 import re
 import statistics
+import sys
 import tempfile
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -233,13 +234,11 @@ def play_store(settings: Settings, seeds: Sequence[int]) -> Plays:
 
 
 def options(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog='sim.py kb', description=__doc__.split('\n\n')[0],
-                                     epilog='The defaults are the article\'s.')
+    parser = published.parser('sim.py kb', __doc__)
     parser.add_argument('--seeds', type=seed_list, default=list(sim_model.SEEDS), help='1-5, 7 or 1,3,9')
     add_settings(parser)
     parser.add_argument('--groups', type=between(2, 100_000), default=sim_model.GROUPS, help='for the ranges (200)')
     parser.add_argument('--svg', metavar='DIR', help='write the pictures there')
-    parser.add_argument('--json', action='store_true')
     return parser.parse_args(argv)
 
 
@@ -287,3 +286,7 @@ def main(argv: Sequence[str]) -> int:
     chosen = options(argv)
     return published.report('sim.py kb',
                             tables(settings_of(chosen), chosen.seeds, chosen.groups, chosen.svg), as_json=chosen.json)
+
+
+if __name__ == '__main__':
+    sys.exit(published.run(main, sys.argv[1:]))

@@ -242,9 +242,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog='wrap.py', description='Run the Codex CLI once: progress on stderr, the answer on stdout.',
-        epilog='exit: 0 answered, 3 partial, 4 sign-in needed, 124 timed out, 127 no codex, 1 failed, 2 usage')
+    parser = argparse.ArgumentParser(prog='wrap.py', description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('prompt', nargs='?', help='what to ask; - reads it from standard input')
     parser.add_argument('--system', default='', help='goes in front of the prompt, with a blank line between')
     parser.add_argument('--cd', metavar='DIR', help='the folder to run in')
