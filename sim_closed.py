@@ -118,7 +118,12 @@ def compare(settings: Settings, groups: int) -> List[Row]:
 
 def means(play: Callable[[Day], sim_model.Counts], days: Sequence[Day]) -> Dict[str, float]:
     """Of five days."""
-    return {name: 5 * count / len(days) for name, count in sim_model.add_up([play(day) for day in days]).items()}
+    played = []
+    for number, day in enumerate(days):
+        published.progress(f'{play.__name__}: day {number + 1} of {len(days)}')
+        played.append(play(day))
+    published.progress('')
+    return {name: 5 * count / len(days) for name, count in sim_model.add_up(played).items()}
 
 
 def judged(rows: Sequence[Row], groups: int) -> dict:

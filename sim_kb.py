@@ -186,8 +186,11 @@ def tables(settings: Settings = Settings(), seeds: Sequence[int] = sim_model.SEE
         import sim_pictures                                     # it draws these figures: above this page
         sim_pictures.write_pictures(svg, settings, seeds, plays.checks)
     here = figures(plays, settings)
-    groups = [figures(play_model(settings, range(first, first + len(seeds))), settings)
-              for first in range(1, 1 + count * len(seeds), len(seeds))]
+    groups = []
+    for first in range(1, 1 + count * len(seeds), len(seeds)):
+        published.progress(f'ranges: seeds {first} to {first + len(seeds) - 1} in memory')
+        groups.append(figures(play_model(settings, range(first, first + len(seeds))), settings))
+    published.progress('')
     spreads = spread(groups)
     as_published = settings == Settings() and len(seeds) == len(sim_model.SEEDS)
     compared = [compared_table(table, here, spreads, as_published) for table in published_kb.SIMULATED]
