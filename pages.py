@@ -40,7 +40,8 @@ nav ul { display: flex; flex-wrap: wrap; gap: .15rem 1.25rem; list-style: none; 
 nav a { color: var(--ink); text-decoration: none; display: inline-block; padding: .3rem 0;
   border-bottom: 2px solid transparent; }
 nav a[aria-current] { border-color: var(--accent); font-weight: 600; } nav a:hover { text-decoration: underline; }
-a { color: var(--accent); } h1 { font-size: 1.5rem; line-height: 1.25; margin: .25rem 0 1rem; }
+a { color: var(--accent); } h1 { font-size: 1.5rem; line-height: 1.25; margin: .25rem 0 1rem;
+  text-align: left; }
 h2, legend { font-size: 1.05rem; font-weight: 600; margin: 0 0 .5rem; padding: 0; } h3 { font-size: 1rem; margin: 0; }
 p, ul, ol, form { margin: 0 0 .75rem; } ul, ol { padding-left: 1.35rem; }
 section > :last-child, section > details > :last-child, fieldset > :last-child, li > :last-child, .between > form,
@@ -71,11 +72,12 @@ button.bad { border-color: var(--bad); color: var(--bad); }
   white-space: nowrap; } .tag.good { color: var(--good); background: var(--good-ground); border-color: transparent; }
 .tag.bad { color: var(--bad); background: var(--bad-ground); border-color: transparent; }
 .tag.note { color: var(--note); background: var(--note-ground); border-color: transparent; }
-.scroll { overflow-x: auto; margin: 0 0 .75rem; } table { border-collapse: collapse; width: 100%; font-size: .95rem; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .9rem .35rem 0; border-bottom: 1px solid var(--line); }
+.scroll { overflow-x: auto; margin: 0 0 .75rem; }
+table { border-collapse: collapse; width: max-content; min-width: 100%; font-size: .95rem; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .7rem .35rem 0; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; color: var(--soft); font-size: .88rem; white-space: nowrap; }
 th:last-child, td:last-child { padding-right: 0; }
-td { overflow-wrap: break-word; max-width: 24rem; }         /* words stay whole: the table scrolls, not the page */
+td { overflow-wrap: break-word; max-width: min(24rem, 70vw); }       /* words stay whole; a wide table scrolls alone */
 .plain { list-style: none; padding: 0; }
 .plain > li { padding: .5rem 0; border-bottom: 1px solid var(--line); } .plain > li:last-child { border-bottom: 0; }
 pre, .text { font: .92em/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere;
@@ -84,10 +86,10 @@ code { font: .92em/1.4 ui-monospace, monospace; } pre ins, pre del { display: bl
 pre ins { background: var(--good-ground); color: var(--good); }
 pre del { background: var(--bad-ground); color: var(--bad); } .copy { user-select: all; }   /* one click takes it all */
 .inline form { display: flex; flex-wrap: wrap; gap: .6rem; align-items: flex-end; }
-.inline .field { margin: 0; padding: 0; flex: 0 1 16rem; min-width: 8rem; }
+.inline .field { margin: 0; padding: 0; flex: 1 1 8rem; max-width: 18rem; }
 .inline select { width: 100%; min-width: 0; }
 .inline form { margin: 0 0 .75rem; } .inline:last-child form:last-child { margin: 0; }
-.state { font-size: 1rem; white-space: normal; border-radius: .4rem; padding: .15rem .6rem; }
+.state { font-size: 1rem; display: inline-block; white-space: normal; border-radius: .4rem; padding: .15rem .6rem; }
 details > summary { cursor: pointer; color: var(--accent); } details[open] > summary { margin-bottom: .6rem; }
 .tools { columns: 17rem; } .tools label { break-inside: avoid; } time { white-space: nowrap; }
 .skip { position: absolute; left: -60rem; } .skip:focus { position: static; }

@@ -105,7 +105,7 @@ def version(view: View, ref: Ref, article_id: str, stamp: str) -> Tuple[str, str
         turn = card('Put it back', soft(PUT_BACK), form(
             view, 'put_article_back', '', 'Put this text back', version=stamp,
             expected_version=versioned.stamp_text(now_us), **ours))
-    return f'{found["title"]}: a saved version', (
+    return f'A saved version of {found["title"]}', (
         head + card('What it changed', changes(found)) + card('The whole text', block(found['content'])) + turn +
         f'<p>{link(view, "Back to the article", "knowledge_base", *ours.values())}</p>')
 

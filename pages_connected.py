@@ -192,7 +192,7 @@ def tick(name: str, on: bool) -> str:
 def activity_part(view: View, connection_id: str) -> str:
     lines = owner.run(view.state, view.session.person, 'recent_activity', {'connection': connection_id})['activity']
     rows: List[List[str]] = [
-        [when(line['at'], view.now_us), f'<code>{html.escape(line["tool"])}</code>', text(line['id']),
-         tag(line['outcome'], 'good' if line['outcome'] == 'ok' else 'bad')] for line in lines]
-    heads = ('When', 'Tool', 'Item', 'Outcome')
+        [when(line['at'], view.now_us), tag(line['outcome'], 'good' if line['outcome'] == 'ok' else 'bad'),
+         f'<code>{html.escape(line["tool"])}</code>', text(line['id'])] for line in lines]
+    heads = ('When', 'Outcome', 'Tool', 'Item')
     return card('Recent activity', pages.table(heads, rows, 'Recent activity') if rows else soft(NO_CALL))

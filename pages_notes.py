@@ -148,5 +148,5 @@ def version(view: View) -> Tuple[str, str]:
     words = change['text'] if isinstance(change.get('text'), str) else json.dumps(change, ensure_ascii=False, indent=1)
     head = (f'<p class="soft">Saved {when(stamp, view.now_us)} by {text(by)}: '
             f'<code>{html.escape(change["operation"])}</code>, version <code>{html.escape(stamp)}</code></p>')
-    return f'{name}: a saved version', (head + card('What it brought', block(words)) +
+    return f'A saved version of {name}', (head + card('What it brought', block(words)) +
                                         f'<p>{link(view, "Back to " + name, "note", note_id)}</p>')

@@ -4,6 +4,8 @@ import re
 
 from tests.signin_world import Browser, World
 
+# Markup, a text that runs backwards, the end of a field, and letters of more than one byte.
+NASTY = '<script>alert(1)</script> & "quotes" \'single\' \u202egnp.exe <b>bold</b> \u05e9\u05dc\u05d5\u05dd </textarea> é🚀'
 FORM = re.compile(r'<form method="post" action="([^"]+)">(.*?)</form>', re.DOTALL)
 INPUT = re.compile(r'<input ([^>]*)>')
 
@@ -50,4 +52,4 @@ def fields_of(inner):
     return fields
 
 
-__all__ = ['Person', 'World', 'fields_of']
+__all__ = ['NASTY', 'Person', 'World', 'fields_of']

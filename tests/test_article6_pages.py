@@ -7,7 +7,7 @@ import unittest
 from unittest import mock
 from urllib.parse import urlencode
 
-from tests.pages_world import Person, World
+from tests.pages_world import NASTY, Person, World
 
 import activity
 import demo
@@ -17,9 +17,6 @@ import pages
 import pages_forms
 import versioned
 import workspace
-
-NASTY = '<script>alert(1)</script> & "quotes" \'single\' \u202egnp.exe <b>bold</b> \u05e9\u05dc\u05d5\u05dd </textarea> é🚀'
-
 
 class Case(unittest.TestCase):
     REPOSITORY = False                                     # git takes longer than all the rest of the demo

@@ -5,8 +5,8 @@ import re
 import unittest
 from unittest import mock
 
-from tests.pages_world import Person
-from tests.test_article6_pages import NASTY, Case
+from tests.pages_world import NASTY, Person
+from tests.test_article6_pages import Case
 
 import pages
 import pages_articles

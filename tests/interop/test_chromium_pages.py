@@ -10,7 +10,7 @@ import unittest
 
 from tests.interop import judges
 from tests.interop.browser import Chromium, need_chromium
-from tests.pages_world import Person, World
+from tests.pages_world import NASTY, Person, World
 from tests.signin_world import Client
 
 import host
@@ -126,6 +126,40 @@ class Newcomer(unittest.TestCase):
         self.chromium.keys(ENTER)
         self.chromium.until('Setup pending')
 
+    def test_the_address_is_copied_by_keyboard_and_the_two_lines_by_one_click(self):
+        from tests.interop.browser import TAB
+        for _ in range(40):
+            self.chromium.keys(TAB)
+            name = self.chromium.run('return document.activeElement.name')
+            if name == 'address':
+                break
+        self.assertEqual(name, 'address')
+        chosen = self.chromium.run('const one = document.activeElement; '
+                                   'return one.value.slice(one.selectionStart, one.selectionEnd)')
+        self.assertEqual(chosen, self.world.running.url)
+        self.chromium.click('pre.copy')
+        self.assertEqual(self.chromium.run('return getSelection().toString()').strip(),
+                         f'claude mcp add --transport http osfoundry {self.world.running.url}\nclaude mcp login osfoundry')
+
+    def test_an_old_text_of_an_article_is_put_back_by_clicks(self):
+        self.chromium.open(self.home + 'knowledge_base/support/refund-policy')
+        self.chromium.type('textarea[name=content]', 'Customers may return a plan within 14 days.')
+        self.chromium.type('input[name=title]', 'Money back')
+        self.press('Save', 'Money back')
+        self.chromium.click('tbody tr:last-child a')
+        self.chromium.until('within 30 days')
+        self.press('Put this text back', 'Publication')
+        self.assertIn('within 30 days', self.chromium.run('return document.querySelector("textarea[name=content]").value'))
+
+    def test_an_author_edits_and_deletes_his_message_by_clicks(self):
+        self.chromium.open(self.home + 'channel/launch-talk')
+        self.press('Edit or delete', 'Delete')
+        self.chromium.type('details textarea', 'Two things are open.')
+        self.press('Save', 'edited just now')
+        self.assertIn('Two things are open.', self.chromium.text)
+        self.press('Edit or delete', 'Delete')
+        self.assertNotIn('Two things', self.press('Delete', 'Its author deleted it.'))
+
     def test_a_colleague_is_played_in_the_same_browser(self):
         self.press('People', 'Add somebody')
         self.press('Open a link for Mika', 'This link works once')
@@ -134,6 +168,28 @@ class Newcomer(unittest.TestCase):
         self.press('Open', 'as Mika')
         self.chromium.open(self.home)
         self.chromium.until('as Owner')
+
+
+def add_hostile_words(world):
+    """Every kind of item with markup, right-to-left text, words without an end, and a megabyte."""
+    click, long = world.click, 'Donaudampfschifffahrtsgesellschaft' * 9
+    megabyte = (NASTY + ' ' + long + '\n') * 1_800
+    click('create_project', project='nasty', name=long[:120])
+    click('create_note', note_id='nasty', title=long[:100], project='nasty', tabs=[
+        {'tab_type': 'note', 'label': long[:100], 'text': megabyte},
+        {'tab_type': 'slides', 'label': NASTY[:80], 'slides': [{'title': long[:100], 'text': NASTY * 9}]},
+        {'tab_type': 'sheet', 'label': 'S', 'start_row': 0, 'start_col': 0, 'values': [[long, NASTY, *range(20)]] * 9}])
+    click('create_knowledge_base', knowledge_base_id='nasty', name=NASTY[:90], project='nasty')
+    for content in ('x' * 900_000, megabyte, megabyte + long):
+        click('save_article', knowledge_base_id='nasty', article_id='nasty', title=long[:300], content=content)
+    click('create_record_channel', record_channel_id='nasty', name=long[:100], project='nasty',
+          fields=[{'field': long[:60], 'kind': 'text'}])
+    click('create_record', record_channel_id='nasty', idempotency_key='hostile-1', values={'title': long[:200], long[:60]: NASTY})
+    click('create_channel', channel_id='nasty', name=NASTY[:90], project='nasty')
+    click('post_message', channel_id='nasty', text=(NASTY + long) * 9, idempotency_key='hostile-2')
+    click('create_room', room_id='nasty', name=long[:100], project='nasty')
+    click('add_person', of='nasty', name=long[:110])
+    click('add_assistant', display_name=long[:120])
 
 
 def furnished():
@@ -156,6 +212,8 @@ def furnished():
              ('link_current_chat', {'project_id': 'launch-q3', 'label': 'Launch chat', 'idempotency_key': 'furnished-3'}))
     for name, arguments in calls:
         world.call(token, name, arguments)
+    world.click('save_article', knowledge_base_id='support', article_id='refund-policy', title='Refund policy',
+                content='Customers may return a plan within 14 days.')
     page = person.page('note', 'q3-launch')
     person.send(person.page('note', 'q3-launch'), 'save_note', text='first')
     person.send(page, 'save_note', text='second, kept as a draft')
@@ -171,8 +229,9 @@ class EveryPage(unittest.TestCase):
         pages, kinds = cls.person.crawl(), {}
         for address in sorted(pages):                      # one page of each shape
             parts = address[len(cls.person.home):].split('?')[0].split('/')
-            kinds.setdefault((parts[0], len(parts), parts[1] if parts[0] in ('connection', 'note', 'approval') and
-                              len(parts) > 1 else ''), address[len(cls.person.home):])
+            each = {'connection': parts[1:], 'note': parts[1:], 'approval': parts[1:],
+                    'knowledge_base': parts[3:] if parts[2:3] == ['refund-policy'] else []}.get(parts[0], [])
+            kinds.setdefault((parts[0], len(parts), *each), address[len(cls.person.home):])
         cls.addresses = [*kinds.values()]
 
     def visit(self, work):
@@ -210,6 +269,23 @@ class EveryPage(unittest.TestCase):
                 name = re.sub(r'[^a-z0-9]+', '-', address.lower()).strip('-')[:40] or 'home'
                 chromium.picture(os.path.join(folder, f'{name}-{width}{"-dark" if dark else ""}.png'))
         self.visit(work)
+
+    def test_hostile_words_make_no_page_wider_than_a_phone_and_run_nothing(self):
+        add_hostile_words(self.world)
+        chromium = Chromium(width=WIDTHS[0])
+        try:
+            home = enter(chromium, self.world)
+            for address, page in sorted(self.person.crawl().items()):
+                place = address[len(self.person.home):]
+                if 'nasty' in place or '/' not in place:
+                    with self.subTest(page=place):
+                        self.assertEqual(page.status, 200)
+                        chromium.open(home + place)
+                        self.assertLessEqual(chromium.run('return document.documentElement.scrollWidth'), WIDTHS[0])
+                        self.assertEqual(chromium.log(), [])
+                        self.assertEqual(chromium.run('return document.querySelectorAll("script, bdi b, pre b, .text b").length'), 0)
+        finally:
+            chromium.close()
 
     def test_the_consent_page_the_link_and_the_page_without_a_cookie_please_axe_core_too(self):
         with open(judges.package('axe-core', 'axe.min.js'), encoding='utf-8') as file:
