@@ -8,84 +8,37 @@ real experiment with it and without it, and puts it back. A rule that no code ca
     python3 ablate.py explore        all interleavings of four protocols (ablate_explore.py)
     also: --json
 
-Exit status: 0 every rule makes a difference, 1 one does not, 2 usage.
-Not here: the experiments (ablate_kb.py, ablate_cache.py, ablate_codex.py, ablate_proposals.py, ablate_notes.py,
+Exit status: 0 every rule makes a difference, 1 one does not, 2 usage. Not here: how a rule is taken out
+(ablate_rule.py), the experiments (ablate_kb.py, ablate_cache.py, ablate_codex.py, ablate_proposals.py, ablate_notes.py,
 ablate_access.py), the claims as tests (tests/).
 """
-import contextlib
 import json
 import platform
 import sys
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Iterator, List, Sequence
 
+import ablate_access
+import ablate_cache
+import ablate_codex
+import ablate_explore
+import ablate_kb
+import ablate_notes
+import ablate_proposals
+import ablate_protocols
+import ablate_sessions
 import published
+from ablate_rule import Result, Row, run, worth
 
 # --- data ---------------------------------------------------------------------
 
-Say = Callable[[str], None]                                     # hears one step of the story
-
-
-class Change(NamedTuple):
-    """`name` in `place` (a module or a class) becomes `make(what it was)`."""
-    place: Any
-    name: str
-    make: Callable[[Any], Any]
-
-
-class Row(NamedTuple):
-    article: int
-    point: int                                                  # of the article's closing list or limits, from 1
-    name: str                                                   # for the command line
-    rule: str
-    lives: str                                                  # file: name
-    changes: Sequence[Change] = ()
-    try_it: Optional[Callable[[Say], str]] = None               # tells its steps, returns what came of it
-    reason: str = ''                                            # why nothing can break it
-
-
-class Result(NamedTuple):
-    row: Row
-    with_it: Optional[str]
-    without_it: Optional[str]
-
+PROTOCOLS = (*ablate_protocols.PROTOCOLS, *ablate_sessions.PROTOCOLS)
 
 # --- rules --------------------------------------------------------------------
 
-@contextlib.contextmanager
-def taken_out(row: Row) -> Iterator[None]:
-    """The product without one rule; on the way out everything is as it was, whatever happened inside."""
-    kept = []
-    try:
-        for place, name, make in row.changes:
-            kept.append((place, name, vars(place)[name]))
-            setattr(place, name, make(vars(place)[name]))
-        yield
-    finally:
-        for place, name, before in reversed(kept):
-            setattr(place, name, before)
-
-
-def run(row: Row, say: Say = lambda step: None) -> Result:
-    if row.try_it is None:
-        return Result(row, None, None)
-    say('With the rule:')
-    with_it = row.try_it(say)
-    say(f'  so: {with_it}')
-    say('Without it:')
-    with taken_out(row):
-        without_it = row.try_it(say)
-    say(f'  so: {without_it}')
-    return Result(row, with_it, without_it)
-
-
-def worth(result: Result) -> Optional[bool]:
-    """Whether the rule made a difference; None where it cannot be taken out."""
-    return None if result.row.try_it is None else result.with_it != result.without_it
-
-
-def always(value: Any) -> Callable[[Any], Any]:
-    """A change that does not depend on what was there."""
-    return lambda before: value
+def all_rows() -> List[Row]:
+    """Every row, in the articles' order."""
+    return [*ablate_kb.ROWS, *ablate_cache.ROWS, *ablate_codex.ROWS, *ablate_proposals.ROWS, *ablate_notes.ROWS,
+            *ablate_access.ROWS]
 
 
 def lines(results: Sequence[Result]) -> Iterator[str]:
@@ -110,26 +63,11 @@ def as_json(results: Sequence[Result]) -> str:
     return json.dumps({'program': 'ablate.py', 'python': platform.python_version(), 'rows': rows})
 
 
-# --- I/O ----------------------------------------------------------------------
-
-def all_rows() -> List[Row]:
-    """Every row, in the articles' order; the experiments are loaded only now, because they load the whole product."""
-    import ablate_access
-    import ablate_cache
-    import ablate_codex
-    import ablate_kb
-    import ablate_notes
-    import ablate_proposals
-    return [*ablate_kb.ROWS, *ablate_cache.ROWS, *ablate_codex.ROWS, *ablate_proposals.ROWS, *ablate_notes.ROWS,
-            *ablate_access.ROWS]
-
-
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
     if argv[:1] == ['explore']:
-        import ablate_explore
-        return ablate_explore.main(argv[1:])
+        return ablate_explore.main(argv[1:], PROTOCOLS)
     words, wants_json = [word for word in argv if word != '--json'], '--json' in argv
     if '--help' in words or '-h' in words:
         print(__doc__)

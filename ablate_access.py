@@ -5,7 +5,7 @@ workspace with two projects, a connection with a token, and calls through the on
 
     python3 ablate.py small-token        one of them, step by step
 
-Not here: what a row is and how a rule is taken out (ablate.py).
+Not here: what a row is and how a rule is taken out (ablate_rule.py).
 """
 import contextlib
 import json
@@ -23,7 +23,7 @@ import server
 import tools
 import versioned
 import workspace
-from ablate import Change, Row, Say, always
+from ablate_rule import Change, Row, Say, always
 from versioned import Database, Ref, Refusal
 from wire import Request
 

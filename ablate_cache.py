@@ -4,7 +4,7 @@ Article 2, "Se vuoi collegarlo da solo", six points. Every experiment is a chann
 
     python3 ablate.py native-id        one of them, step by step
 
-Not here: what a row is and how a rule is taken out (ablate.py).
+Not here: what a row is and how a rule is taken out (ablate_rule.py).
 """
 import sys
 import tempfile
@@ -16,7 +16,7 @@ import sim_cache
 import sim_channel
 import token_counter
 import watermarks
-from ablate import Change, Row, Say, always
+from ablate_rule import Change, Row, Say, always
 from channel_render import Row as Message
 from channel_render import Shown
 

@@ -4,7 +4,7 @@ Article 3, "Se lo implementi tu", six points. Every experiment is a run of the s
 
     python3 ablate.py process-group        one of them, step by step
 
-Not here: what a row is and how a rule is taken out (ablate.py).
+Not here: what a row is and how a rule is taken out (ablate_rule.py).
 """
 import json
 import os
@@ -18,7 +18,7 @@ import wrap
 import wrap_command
 import wrap_process
 import wrap_stream
-from ablate import Change, Row, Say, always
+from ablate_rule import Change, Row, Say, always
 
 # --- data ---------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from collections import deque
 from typing import Callable, Dict, Hashable, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import published
-from ablate import Change, Row, taken_out
+from ablate_rule import Change, Row, taken_out
 
 # --- data ---------------------------------------------------------------------
 
@@ -100,10 +100,8 @@ def lines(walks: Sequence[Walk]) -> Iterable[str]:
 
 # --- main ---------------------------------------------------------------------
 
-def main(argv: Sequence[str]) -> int:
-    import ablate_protocols
-    import ablate_sessions
-    protocols = {each.name: each for each in (*ablate_protocols.PROTOCOLS, *ablate_sessions.PROTOCOLS)}
+def main(argv: Sequence[str], models: Sequence[Protocol]) -> int:
+    protocols = {each.name: each for each in models}
     words = [word for word in argv if word != '--json']
     if len(words) > 1 or (words and words[0] not in protocols):
         asked = words[0] in ('-h', '--help')

@@ -4,7 +4,7 @@ Article 1, "Se lo implementi tu", five points. Every experiment is a knowledge b
 
     python3 ablate.py compare-and-swap        one of them, step by step
 
-Not here: what a row is and how a rule is taken out (ablate.py).
+Not here: what a row is and how a rule is taken out (ablate_rule.py).
 """
 import contextlib
 import json
@@ -20,7 +20,7 @@ import sim_store
 import tools
 import tools_kb
 import versioned
-from ablate import Change, Row, Say, always
+from ablate_rule import Change, Row, Say, always
 from versioned import Database
 
 # --- data ---------------------------------------------------------------------

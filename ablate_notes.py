@@ -4,14 +4,14 @@ Article 5, "Dove sta il limite", five of them. Every experiment is a Note with a
 
     python3 ablate.py never-merged        one of them, step by step
 
-Not here: what a row is and how a rule is taken out (ablate.py), the workspace (ablate_access.py).
+Not here: what a row is and how a rule is taken out (ablate_rule.py), the workspace (ablate_access.py).
 """
 from typing import List
 
 import access
 import note_store
 import note_tabs
-from ablate import Change, Row, Say, always
+from ablate_rule import Change, Row, Say, always
 from ablate_access import OWNER, Office, moved, office
 from versioned import Tx
 

@@ -5,7 +5,7 @@ goes away.
 
     python3 ablate.py moved-branch        one of them, step by step
 
-Not here: what a row is and how a rule is taken out (ablate.py), every interleaving (ablate_explore.py).
+Not here: what a row is and how a rule is taken out (ablate_rule.py), every interleaving (ablate_explore.py).
 """
 import contextlib
 import os
@@ -19,7 +19,7 @@ import owner
 import proposal_intake
 import proposals
 import versioned
-from ablate import Change, Row, Say, always
+from ablate_rule import Change, Row, Say, always
 from git_objects import Intent, person
 from versioned import Database, Refusal
 from wire import Request

@@ -13,7 +13,7 @@ from typing import Dict, FrozenSet, Iterator, NamedTuple, Optional, Tuple
 
 import proposals
 import versioned
-from ablate import Change, always
+from ablate_rule import Change, always
 from ablate_explore import Protocol, Step
 from proposals import Facts
 from versioned import Refusal

@@ -14,7 +14,7 @@ from typing import FrozenSet, Iterator, NamedTuple, Optional, Tuple
 import channel_render
 import oauth_tokens
 import watermarks
-from ablate import Change, always
+from ablate_rule import Change, always
 from ablate_explore import Protocol, Step
 from channel_render import Row, Shown, Watermark
 

@@ -7,6 +7,7 @@ import unittest
 import ablate
 import ablate_explore
 import ablate_protocols
+import ablate_rule
 import ablate_sessions
 
 POINTS = {1: 5, 2: 6, 3: 6, 4: 6, 5: 5, 6: 5, 7: 6}              # closing lists, and the limits of articles 5 and 6
@@ -33,7 +34,7 @@ class Rows(unittest.TestCase):
             if row.try_it and row.name not in self.LEFT_OUT:
                 with self.subTest(row=row.name):
                     before = [vars(place)[name] for place, name, _ in row.changes]
-                    result = ablate.run(row)
+                    result = ablate_rule.run(row)
                     self.assertNotEqual(result.with_it, result.without_it)
                     for (place, name, _), rule in zip(row.changes, before):
                         self.assertIs(vars(place)[name], rule)
@@ -41,7 +42,7 @@ class Rows(unittest.TestCase):
     def test_a_rule_comes_back_also_when_its_experiment_fails(self):
         row = next(row for row in ablate.all_rows() if row.name == 'gone')
         before = vars(row.changes[0].place)[row.changes[0].name]
-        with self.assertRaises(ZeroDivisionError), ablate.taken_out(row):
+        with self.assertRaises(ZeroDivisionError), ablate_rule.taken_out(row):
             self.assertIsNot(vars(row.changes[0].place)[row.changes[0].name], before)
             raise ZeroDivisionError
         self.assertIs(vars(row.changes[0].place)[row.changes[0].name], before)
@@ -64,7 +65,8 @@ class Command(unittest.TestCase):
         self.assertEqual((status, row['article'], row['differs']), (0, 2, True))
 
     def test_a_rule_that_makes_no_difference_is_exit_1_and_an_unknown_one_is_usage(self):
-        row = ablate.Row(1, 1, 'useless', 'x', 'x', [ablate.Change(ablate, 'SLOW', lambda before: before)], lambda say: 'same')
+        row = ablate_rule.Row(1, 1, 'useless', 'x', 'x', [ablate_rule.Change(ablate, 'SLOW', lambda before: before)],
+                              lambda say: 'same')
         self.addCleanup(setattr, ablate, 'all_rows', ablate.all_rows)
         ablate.all_rows = lambda: [row]
         ablate.SLOW = 0
@@ -88,7 +90,7 @@ class Explore(unittest.TestCase):
     def test_the_shortest_way_to_a_lost_commit_is_the_kill_between_the_two_renames(self):
         rule = 'the branch goes first, and a marker alone proves nothing'
         changes = dict(ablate_protocols.PROPOSAL.rules)[rule]
-        with ablate.taken_out(ablate.Row(4, 3, '', '', '', changes)):
+        with ablate_rule.taken_out(ablate_rule.Row(4, 3, '', '', '', changes)):
             walk = ablate_explore.walk(ablate_protocols.PROPOSAL, rule)
         self.assertEqual(walk.story[3:5], ['git renames the marker of proposal 1 into place', 'the server is killed'])
         self.assertIn('not on the branch', walk.promise)
