@@ -105,10 +105,12 @@ PROCESSES = Table(4, 'git processes an operation', [
          reason='its two git processes stay open'),
     Cell('one pack, refused as stale', 'processes', None, judged='range', low=0, high=0)])
 WAYS = {'small, 1 file': 4.0, 'small, 20 x 10 KB': 2.5, '20,000 files, 1 file': 15.0, '20,000 files, 20 x 10 KB': 10.0}
+LAST_WAY = '20,000 files, 20 x 10 KB'
 APPROVAL = Table(4, 'A whole approval against the article\'s eight processes (times faster)', [
     cell for row, least in WAYS.items() for cell in (
         Cell(row, 'one pack', None, judged='ratio', low=least),
-        *(Cell(row, column, None, judged='shown') for column in ('pygit2', 'dulwich')))])
+        Cell(row, 'pygit2', None, judged='ratio' if row == LAST_WAY else 'shown'),      # there we must be faster
+        Cell(row, 'dulwich', None, judged='shown'))])
 IN_SERVER = Table(4, 'In the server, without HTTP', [
     Cell('approve again, already executed', 'median', None, judged='range', unit='ms', high=0.5),
     Cell('approve, refused as stale', 'median', None, judged='range', unit='ms', high=1.0)])
