@@ -2,6 +2,7 @@
 import contextlib
 import io
 import json
+import os
 import unittest
 
 import ablate
@@ -28,6 +29,15 @@ class Rows(unittest.TestCase):
         for row in ablate.all_rows():
             with self.subTest(row=row.name):
                 self.assertEqual(bool(row.changes and row.try_it), not row.reason)
+
+    def test_the_readme_counts_them_rightly(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(ablate.__file__)), 'README.md'), encoding='utf-8') as file:
+            text = file.read()
+        rows = ablate.all_rows()
+        fixed = sum(row.try_it is None for row in rows)
+        self.assertIn(f'{len(rows)} rows for the 39 rules', text)
+        self.assertIn(f'{len(rows) - fixed} rows take a rule out of the running product', text)
+        self.assertIn(f'{fixed} rules no code can take out', text)
 
     def test_every_rule_makes_a_difference_and_comes_back(self):
         for row in ablate.all_rows():

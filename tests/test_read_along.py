@@ -3,8 +3,10 @@ import ast
 import functools
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
@@ -132,12 +134,25 @@ class Readme(unittest.TestCase):
                 for option in re.findall(r'(?<= )--[a-z-]+', command):
                     self.assertIn(option, answer.stdout)
 
-    def test_every_function_it_says_to_copy_stands_in_a_file_of_its_row(self):
+    def rows_to_copy(self):
         table = text_of('README.md').split('## Copy this')[1]
-        rows = re.findall(r'^\| .* \| (`.*`.*) \| (`.*`) \|$', table, re.MULTILINE)
-        self.assertTrue(rows)
-        for files, functions in rows:
-            texts = ''.join(text_of(name) for name in re.findall(r'`(\w+\.py)`', files))
+        rows = re.findall(r'^\| [^|]* \| (`[^|]*`) \| (`[^|]*`) \|([^|]*)\|$', table, re.MULTILINE)
+        self.assertGreater(len(rows), 8)
+        return [(re.findall(r'`(\w+\.py)`', files), functions, besides.strip()) for files, functions, besides in rows]
+
+    def test_what_it_says_to_copy_loads_in_a_folder_of_its_own(self):
+        for files, _, besides in self.rows_to_copy():
+            if not besides or besides.startswith('`'):         # else the whole house, and the row says so
+                with self.subTest(files=files), tempfile.TemporaryDirectory() as folder:
+                    for name in (*files, *re.findall(r'`(\w+\.py)`', besides)):
+                        shutil.copy(os.path.join(TOP, name), folder)
+                    loaded = subprocess.run([sys.executable, '-c', 'import ' + ', '.join(name[:-3] for name in files)],
+                                            cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                    self.assertEqual(loaded.stderr, '')
+
+    def test_every_function_it_says_to_copy_stands_in_a_file_of_its_row(self):
+        for files, functions, _ in self.rows_to_copy():
+            texts = ''.join(map(text_of, files))
             for name in re.findall(r'`(\w+)`', functions):
                 with self.subTest(function=name):
                     self.assertTrue(re.search(rf'(?m)^ *(?:def|class) {name}\b', texts), f'not in {files}')
