@@ -102,7 +102,7 @@ NAVIGATION = (('', 'Connected agents'), ('approval', 'Needs your approval'), ('p
               ('people', 'People'))
 # Pages that a section leads to; any other belongs to the one of its own name.
 SECTIONS = {'connection': '', **dict.fromkeys((
-    'project', 'knowledge_base', 'note', 'version', 'events', 'record_channel', 'channel', 'room', 'repository',
+    'project', 'knowledge_base', 'note', 'version', 'file', 'events', 'record_channel', 'channel', 'room', 'repository',
     'session'), 'projects')}
 OWN_FORMS = POLICY + "; form-action 'self'"
 ONES_OWN = ('drop_draft', 'show_workspace', 'sign_out')           # clicks that need no right to the item of the page

@@ -27,6 +27,7 @@ NEW = (('create_note', 'title', 'New Note'), ('create_knowledge_base', 'name', '
        ('create_room', 'name', 'New Room'), ('create_repository', 'repository_id', 'New repository'))
 NO_PROJECT = 'No project yet. Make one: an assistant sees only what lies in projects that you add it to.'
 LOOSE = 'No assistant sees these, except a Message channel to which it was invited.'
+BY_INVITE = 'In no project: an assistant sees it when it is invited, on the page of its connection.'
 NO_AGENT = 'None. Open a connection and use Add to project.'
 NO_CHAT = 'None. A chat links itself with the tool link_current_chat; nobody can open a chat from here.'
 DECLARED = 'A label that the chat gave itself: for routing, not identity.'
@@ -42,10 +43,14 @@ def projects(view: View) -> Tuple[str, str]:
     lines = [between(f'<h3>{link(view, name, "project", one)}</h3>', f'<span class="soft">{count}</span>')
              for one, name, count in found]
     add = form(view, 'create_project', field('Name', 'name', more='required maxlength="120"'), 'New project')
+    private = '<label><input type="checkbox" name="private" value="yes"><span>Private</span></label>'
+    name = field('New Message channel', 'name', more='required maxlength="100"')
+    channel = form(view, 'create_channel', name + private, 'Create')
     return 'Projects', (
-        card('In this workspace', listed(lines, NO_PROJECT), pages.more(view, rest), pages.inline(add)) +
+        card('In this workspace', listed(lines, NO_PROJECT), pages.more(view, rest),
+             pages.inline(add) if view.may_edit else '') +
         card('In no project', soft(LOOSE), item_lists(view, loose) or soft('Nothing.'),
-             pages.more(view, more_loose, name='loose')))
+             pages.more(view, more_loose, name='loose'), pages.inline(channel) if view.may_edit else ''))
 
 
 def places(tx: Tx, view: View, project_id: Optional[str]) -> List[Item]:
@@ -147,7 +152,7 @@ def whereabouts(view: View, ref: Ref) -> str:
         names = project_names(tx, view.workspace)
     log = f'<p>{link(view, "Event log", "events", *ref)}</p>'
     where = f'<p>In {link(view, names[project_id], "project", project_id)}.</p>' if project_id in names else \
-        soft('In no project: no assistant sees it.')
+        soft(BY_INVITE if ref.kind == 'channel' else 'In no project: no assistant sees it.')
     if ref.kind == 'channel':                              # opened by its project or by Invite, never moved
         return card('Project', where, log)
     rest = [(one, name) for one, name in names.items() if one != project_id]

@@ -5,6 +5,7 @@ entry a click whose arguments are more than texts; every other form is passed on
 
 Not here: the forms (pages.py), the clicks (owner_verbs.py and its sisters).
 """
+import base64
 import json
 import re
 import secrets
@@ -197,10 +198,27 @@ def moved(state: State, sent: Sent) -> dict:
     return {**plain(state, sent), 'project': sent.fields.get('project') or None}
 
 
+def channel(state: State, sent: Sent) -> dict:
+    found = with_id('channel_id', 'name')(state, sent)
+    return {**found, 'private': True} if found.pop('private', '') else found
+
+
+def member(state: State, sent: Sent) -> dict:
+    return {**plain(state, sent), 'reachable': True}
+
+
+def file(state: State, sent: Sent) -> dict:
+    """A text as a file: what a form without a script can send."""
+    found = plain(state, sent)
+    words = sent.fields.get('text', '')
+    found.pop('text', None)
+    return {**found, 'media_type': 'text/plain', 'content_base64': base64.b64encode(words.encode()).decode()}
+
+
 SHAPES: Dict[str, Callable[[State, Sent], dict]] = {
     'create_project': with_id('project', 'name'), 'create_note': new_note,
     'create_knowledge_base': with_id('knowledge_base_id', 'name'), 'create_record_channel': new_records,
-    'create_channel': with_id('channel_id', 'name'), 'create_room': with_id('room_id', 'name'),
+    'create_channel': channel, 'set_member': member, 'attach_file': file, 'create_room': with_id('room_id', 'name'),
     'add_person': with_id('of', 'name'), 'save_article': article, 'save_note': note_save, 'save_tools': ticks,
     'create_record': record, 'save_record': record, 'set_sharing': switch, 'set_gitnest': switch, 'move_item': moved,
     'decide': decision, 'set_policy': policy,

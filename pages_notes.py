@@ -6,6 +6,7 @@ drops it. Each saved version can be looked at.
 
 Not here: what a save means (note_people.py), the clicks (owner_notes.py), other kinds of items (pages_content.py).
 """
+import base64
 import html
 import json
 import secrets
@@ -25,6 +26,7 @@ SHEET_SHOWN = (60, 20)                    # rows and columns of a sheet on its p
 HISTORY_SHOWN = 20
 WHOLE_NOTE = 'It belongs to the whole Note: a save in any tab moves it.'
 FILES = 'An assistant sees their names and sizes, never content or a download link.'
+NO_TEXT = 'It is no text: nothing of it is shown here.'
 KEPT = ('Not saved: somebody saved this Note first. Your words for {} are kept here, {}. Put what is still right into '
         'the tab, save, then drop the draft.')
 
@@ -117,12 +119,33 @@ def draft(view: View, one: dict, labels: Dict[str, str]) -> str:
 def attachments(view: View) -> str:
     with view.state.db.read() as tx:
         found = note_store.list_note_attachments(tx, '', {'note_id': view.parts[1]}, view.now_us)
-    files = [f'{text(one["name"])} <span class="soft">{text(one["media_type"])}, {one["size_bytes"]:,} bytes</span>'
+    files = [f'{link(view, one["name"], "file", view.parts[1], one["file_id"])} '
+             f'<span class="soft">{text(one["media_type"])}, {one["size_bytes"]:,} bytes</span>'
              for one in found['files']]
     # Only http and https come into the store, and rel keeps this page's address from the page that is linked.
     sources = [f'<a href="{html.escape(one["url"])}" rel="noopener noreferrer nofollow">{text(one["url"])}</a>'
                for one in found['sources']]
-    return card('Files and Sources', soft(FILES), listed(files + sources, 'None.'))
+    attach = form(view, 'attach_file', field('Name', 'name', 'notes.txt', more='required maxlength="200"') +
+                  area('Text', 'text', '', 4), 'Attach', note_id=view.parts[1], idempotency_key=new_key())
+    return card('Files and Sources', soft(FILES), listed(files + sources, 'None.'),
+                pages.details('Attach a text as a file', attach))
+
+
+def file(view: View) -> Tuple[str, str]:
+    """A file of a Note as text. Nothing here is a link to its bytes: what somebody attached must not run as a page."""
+    ask = {'note_id': view.parts[1], 'file_id': view.parts[2]}
+    content = base64.b64decode(owner.run(view.state, view.session.person, 'read_file', ask)['content_base64'])
+    with view.state.db.read() as tx:
+        name = item_name(tx, view, Ref('note', view.parts[1]))
+        files = note_store.list_note_attachments(tx, '', ask, view.now_us)['files']
+    one = next(one for one in files if one['file_id'] == view.parts[2])
+    try:
+        shown = block(content.decode('utf-8'))
+    except UnicodeDecodeError:
+        shown = soft(NO_TEXT)
+    head = (f'<p class="soft">{text(one["media_type"])}, {len(content):,} bytes, added '
+            f'{when(one["added_at"], view.now_us)}</p>')
+    return one['name'], head + card('Content', shown) + f'<p>{link(view, "Back to " + name, "note", view.parts[1])}</p>'
 
 
 def history(view: View, labels: Dict[str, str]) -> str:

@@ -36,7 +36,7 @@ PAGES: Dict[str, Tuple[int, int, Callable[[View], Tuple[str, str]]]] = {
     '': (0, 0, pages_connected.home), 'connection': (1, 1, pages_connected.connection),
     'approval': (0, 1, pages_approval.approval), 'projects': (0, 0, pages_content.projects),
     'project': (1, 1, pages_content.project), 'knowledge_base': (1, 3, pages_articles.knowledge_base),
-    'note': (1, 2, pages_notes.note), 'version': (2, 2, pages_notes.version),
+    'note': (1, 2, pages_notes.note), 'version': (2, 2, pages_notes.version), 'file': (2, 2, pages_notes.file),
     'events': (2, 2, pages_content.events),
     'record_channel': (1, 2, pages_project.record_channel), 'channel': (1, 2, pages_project.channel),
     'room': (1, 1, pages_project.room), 'repository': (1, 1, pages_gitnest.repository),

@@ -29,6 +29,7 @@ HISTORY_SHOWN = 20
 RUN_STATES = {'succeeded': 'good', 'failed': 'bad', 'cancelled': ''}
 NO_APP = 'None. An assistant can only propose one; you decide under Needs your approval.'
 DELETED = 'Its author deleted it.'
+LEAVES = 'Whoever is taken out sees nothing here from the next click on. What they wrote stays.'
 PLAY = 'To play a colleague, add one and open a link for them: their pages open beside yours, in this browser too.'
 
 # --- rules --------------------------------------------------------------------
@@ -116,10 +117,22 @@ def channel(view: View) -> Tuple[str, str]:
     if root:
         return f'A thread in {name}', (card('Messages', earlier, listed(lines, ''), post) +
                                        f'<p>{link(view, "Back to " + name, *ref)}</p>')
-    people = [text(one['handle']) + ' ' + tag('reachable' if one['reachable'] else 'not reachable') for one in roster]
     shown = listed(lines, '') if lines else pages.nothing(view, 'No message yet.', 'Write the first one.')
-    return name, (card('Messages', earlier, shown, post) +
-                  card('Members', listed(people, 'Nobody is in it yet.')) + whereabouts(view, ref))
+    return name, card('Messages', earlier, shown, post) + members_part(view, ref, roster) + whereabouts(view, ref)
+
+
+def members_part(view: View, ref: Ref, roster: List[dict]) -> str:
+    """Who is in it. A private channel is read by its members only, so here is the way in and out."""
+    inside = {one['handle'] for one in roster}
+    with view.state.db.read() as tx:
+        rest = [(one, name) for one, name, _ in workspaces.people_of(tx, view.workspace) if one not in inside]
+    people = [pages.between(f'<span>{text(one["handle"])} '
+                            f'{tag("reachable" if one["reachable"] else "not reachable")}</span>',
+                            form(view, 'remove_member', '', 'Remove', channel_id=ref.id, handle=one['handle']))
+              for one in roster]
+    add = form(view, 'set_member', pages.select('Person', 'handle', rest), 'Add to the channel', channel_id=ref.id,
+               kind='person') if rest else ''
+    return card('Members', listed(people, 'Nobody is in it yet.'), pages.inline(add))
 
 
 def message(view: View, ref: Ref, one: dict, about: dict, in_thread: bool) -> str:
@@ -165,9 +178,7 @@ def session(view: View) -> Tuple[str, str]:
 def people(view: View) -> Tuple[str, str]:
     """Who is in the workspace; and a way in for each, so that one person can play two."""
     with view.state.db.read() as tx:
-        rows = tx.execute("SELECT p.person, p.name, r.role FROM roles r JOIN people p ON p.person = r.person "
-                          "WHERE r.kind = 'workspace' AND r.id = ? ORDER BY p.name, p.person",
-                          (view.workspace,)).fetchall()
+        rows = workspaces.people_of(tx, view.workspace)
         mine = workspaces.role_in(tx, view.session.person, view.workspace)
     is_owner = mine == workspaces.OWNER
     shown, rest = pages.a_page(view, rows, lambda row: row[0])
@@ -190,7 +201,9 @@ def person_line(view: View, person: str, name: str, role: int, may_change: bool)
     roles = form(view, 'set_role', pages.select('Role', 'role', ROLES, ROLE_NAMES[role]), 'Save role', of=person,
                  kind='workspace', id=view.workspace)
     link_for = form(view, 'open_link', '', 'Open a link for ' + name, of=person)
-    return line + link_for + pages.details('Change the role', pages.inline(roles))
+    leave = form(view, 'clear_role', soft(LEAVES), 'Take out of the workspace', 'bad', of=person, kind='workspace',
+                 id=view.workspace)
+    return line + link_for + pages.details('Change the role', pages.inline(roles) + leave)
 
 
 def opened_link(view: View, answer: dict) -> str:

@@ -7,6 +7,8 @@ item; the nearest one counts, and whoever left the workspace has none, whatever 
 Not here: connections, where an item is, and the check (access.py); the Notes, articles and records themselves
 (their stores).
 """
+from typing import List, Tuple
+
 from versioned import Ref, Refusal, Tx, invalid
 
 # --- data ---------------------------------------------------------------------
@@ -67,6 +69,12 @@ def workspaces_of(tx: Tx, person: str) -> list:
     return tx.execute('SELECT w.workspace, w.name, r.role FROM roles r JOIN workspaces w ON w.workspace = r.id '
                       "WHERE r.person = ? AND r.kind = 'workspace' AND r.role > ? ORDER BY w.name, w.workspace",
                       (person, NO_ROLE)).fetchall()
+
+
+def people_of(tx: Tx, workspace: str) -> List[Tuple[str, str, int]]:
+    """(person, name, role) of who is in a workspace, by name."""
+    return tx.execute("SELECT p.person, p.name, r.role FROM roles r JOIN people p ON p.person = r.person "
+                      "WHERE r.kind = 'workspace' AND r.id = ? ORDER BY p.name, p.person", (workspace,)).fetchall()
 
 
 def role_in(tx: Tx, person: str, workspace: str) -> int:

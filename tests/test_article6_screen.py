@@ -258,6 +258,51 @@ class Messages(Case):
         self.assertIn('under embargo', self.mika.page('channel', 'press').text)
 
 
+class PeopleAndFiles(Case):
+    def test_an_ordinary_or_a_private_channel_is_made_and_people_are_let_in_and_out_of_it(self):
+        reply = self.owner.send(self.owner.page('projects'), 'create_channel', name='Under embargo', private='yes')
+        self.assertEqual(reply.status, 303)
+        at, mika = reply['location'][len(self.owner.home):], Person(self.world, 'mika')
+        self.assertEqual(self.world.rows("SELECT private FROM channels WHERE name = 'Under embargo'"), [(1,)])
+        self.assertEqual(mika.page(at).status, 404)
+        self.owner.send(self.owner.page(at), 'set_member', handle='mika')
+        self.assertEqual(mika.page(at).status, 200)
+        reply = mika.send(mika.page(at), 'remove_member', [fields['handle'] for _, fields in mika.forms(
+            mika.page(at), 'remove_member')].index('owner'))
+        self.assertEqual(reply.status, 409)
+        page = self.owner.page(at)
+        number = [fields['handle'] for _, fields in self.owner.forms(page, 'remove_member')].index('mika')
+        self.owner.send(page, 'remove_member', number)
+        self.assertEqual(mika.page(at).status, 404)
+        reply = self.owner.send(self.owner.page('projects'), 'create_channel', name='Open to all')
+        self.assertEqual(mika.get(mika.home + reply['location'][len(self.owner.home):]).status, 200)
+
+    def test_whoever_is_taken_out_of_the_workspace_sees_nothing_from_the_next_click_on(self):
+        mika, page = Person(self.world, 'mika'), self.owner.page('people')
+        number = [fields['of'] for _, fields in self.owner.forms(page, 'clear_role')].index('mika')
+        self.assertEqual(self.owner.send(page, 'clear_role', number).status, 303)
+        self.assertEqual(mika.page('note', 'q3-launch').status, 404)
+        self.assertNotIn('Mika', words(self.owner.page('people')))
+
+    def test_a_text_is_attached_as_a_file_and_shown_as_text_whatever_its_type_says(self):
+        reply = self.owner.send(self.owner.page('note', 'q3-launch'), 'attach_file', name='a <b>.txt', text=NASTY)
+        self.assertEqual(reply.status, 303)
+        self.world.click('attach_file', note_id='q3-launch', name='page.html', media_type='text/html',
+                         content_base64='PHNjcmlwdD54PC9zY3JpcHQ+', idempotency_key='file-as-page-1')
+        self.world.click('attach_file', note_id='q3-launch', name='picture', media_type='image/png',
+                         content_base64='/9j/AA==', idempotency_key='file-of-bytes-1')
+        page = self.owner.page('note', 'q3-launch')
+        shown = {name: self.owner.get(html.unescape(at)) for at, name in re.findall(
+            r'<a href="([^"]+/file/[^"]+)"><bdi>(.*?)</bdi>', page.text)}
+        self.assertEqual({one['content-type'] for one in shown.values()}, {'text/html; charset=utf-8'})
+        self.assertIn(html.escape(NASTY), shown['a &lt;b&gt;.txt'].text)
+        self.assertIn('&lt;script&gt;x&lt;/script&gt;', shown['page.html'].text)
+        self.assertIn('It is no text', shown['picture'].text)
+        self.assertEqual(self.owner.page('file', 'q3-launch', 'file_none').status, 404)
+        at = re.search(r'/file/(q3-launch/[^"]+)"', page.text).group(1).replace('q3-launch', 'q3-checklist')
+        self.assertEqual(self.owner.page('file', at).status, 404)
+
+
 class WhoeverMayOnlyLook(Case):
     REPOSITORY = True
 
