@@ -31,12 +31,12 @@ from published import Command
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Command] = {                         # in the order of the articles
-    'kb': Command(bench_kb.main, 'article 1: the store beside the bare statements, eight writers, a poll; 40 s'),
-    'search': Command(bench_search.main, 'article 1: a search beside LIKE and FTS5, up to 20,000 articles; 15 s',
+    'kb': Command(bench_kb.main, 'article 1: the store beside the bare statements, eight writers, a poll; 35 s'),
+    'search': Command(bench_search.main, 'article 1: a search beside LIKE and FTS5, up to 20,000 articles; 8 s',
                       ['--sizes', '400,10000', '--repeats', '9']),
-    'power': Command(bench_power.main, 'article 1: what a power cut takes from a write-ahead log; 5 s',
+    'power': Command(bench_power.main, 'article 1: what a power cut takes from a write-ahead log; 3 s',
                      ['--copies', '100']),
-    'render': Command(bench_render.main, 'article 2: rendering a turn, counting tokens, a commit; 8 s', []),
+    'render': Command(bench_render.main, 'article 2: rendering a turn, counting tokens, a commit; 10 s', []),
     'warm': Command(bench_warm.main, 'article 2: the mentions through the real Claude Code; 85 s, --judges DIR'),
     'codex': Command(bench_codex.main, 'article 3: events, first byte to exit, failures, kills, stderr; 50 s'),
     'wrap': Command(bench_wrap.main, 'article 3: what the wrapper costs; 30 s'),

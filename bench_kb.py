@@ -3,7 +3,7 @@
 Article 1, "La ricostruzione": 25.7 s for everything, and one transaction an edit. What is compared runs in turns in one
 process, and the median of the ratios counts; seconds and milliseconds are this machine's.
 
-    python3 bench.py kb          everything (40 s); --rounds 5, --json
+    python3 bench.py kb          everything (35 s); --rounds 5, --json
 
 Not here: searches (bench_search.py), what a power cut takes (bench_power.py).
 """

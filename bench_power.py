@@ -4,7 +4,7 @@ Article 1, "La ricostruzione": one transaction an edit. A hundred edits are answ
 then copies of it are cut at a random byte, half of them with the bytes before the cut torn (zeros, garbage, a sector
 of an older write), and opened again.
 
-    python3 bench.py power                  300 copies of each (15 s)
+    python3 bench.py power                  300 copies of each (3 s)
     also: --copies 300 --seed 1 --json
 
 What a disk may lose: under FULL everything after the last COMMIT that was answered, because that one was synced; under

@@ -4,7 +4,7 @@ Article 1's search_knowledge_base. The usual case is an article's own title, the
 every published text is scanned. FTS5 is asked for quoted words, ranked by its bm25; it needs an index of its own, finds
 no word inside another one (京都 in 東京都) and orders by text frequency, so the second hit is another one.
 
-    python3 bench.py search                 three sizes (40 s)
+    python3 bench.py search                 three sizes (8 s)
     also: --sizes 400,10000,20000 --repeats 30 --json
 
 Where a worst case of tens of milliseconds is too much, a search engine does the job. Not here: what a search finds

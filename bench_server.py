@@ -5,7 +5,7 @@ one each, 1 and 8 clients, against the official `mcp` SDK's server (PyPI; statel
 checks) and against our own server with its checks taken out. Then a client beside 500 idle and 64 dripping
 connections, both eras of the protocol on the one endpoint, and the memory of 100,000 calls.
 
-    python3 bench.py server                               about a minute; without the SDK its columns stay empty
+    python3 bench.py server                               25 s; without the SDK its columns stay empty
     python3 bench.py server --sdk VENV/bin/python         with it (an interpreter that has `mcp`)
     python3 bench.py server --calls 100000                memory after so many calls
 

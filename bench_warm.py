@@ -6,7 +6,7 @@ the order in which a provider reads it: tools, system, messages, without the mar
 watermark are one process each. Nothing can change a resident's system prompt, so for the unstable prefix the status
 line is put in front of it by ending the process and resuming its session with another --system-prompt, every turn.
 
-    python3 bench.py warm --judges DIR                 2 minutes; DIR/npm has @anthropic-ai/claude-code
+    python3 bench.py warm --judges DIR                 85 s; DIR/npm has @anthropic-ai/claude-code
     python3 bench.py warm --judges DIR --mentions 6    the same, shorter; nothing is judged
     python3 bench.py warm --json                       one JSON object
 

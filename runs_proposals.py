@@ -4,7 +4,7 @@ Article 4, "Cosa ha visto il Claude scriptato": fourteen lines and three of git 
 Claude over HTTP, the scripted owner's clicks, a real bare repository; the line about expiry comes from a second server
 with a time-to-live of 0.3 s. Table: what the scripted Claude saw.
 
-    python3 client.py scenario            2 s
+    python3 client.py scenario            3 s
 
 Exit status 1 unless every line says what the article's says; ids are compared by which is which. Not here: the race and
 the crash (runs_race.py, runs_kill.py), the decision (proposals.py).

@@ -21,7 +21,7 @@ from published import Command
 # --- data ---------------------------------------------------------------------
 
 COMMANDS: Dict[str, Command] = {
-    'kb': Command(sim_kb.main, 'article 1: how fast citations go stale, what checks cost, late edits; 6 s'),
+    'kb': Command(sim_kb.main, 'article 1: how fast citations go stale, what checks cost, late edits; 7 s'),
     'closed-form': Command(sim_closed.main, 'article 1: where these figures come from; 7 s'),
     'growth': Command(sim_growth.main, 'article 1: how they grow with citations and with changes; 2 s'),
     'cache': Command(sim_cache.main, 'article 2: 30 mentions, three strategies; 0.3 s'),

@@ -3,7 +3,7 @@
 Article 1, "Quanto velocemente diventano obsolete le citazioni?" and the edits after a delay: where the figures come
 from. Questions and saves are Poisson streams over articles of known popularity, so each figure is a sum over them.
 
-    python3 sim.py closed-form              formula, simulation without unpublishing, simulation as published (6 s)
+    python3 sim.py closed-form              formula, simulation without unpublishing, simulation as published (7 s)
     also: --groups 200 --articles 400 --questions 120 --saves 300 --hours 8 --zipf 0.9 --json
 
 Unpublishing is left out of the formulas: an article that went gets no more citations and takes its place from another.

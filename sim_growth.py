@@ -3,7 +3,7 @@
 Article 1, "Rileggere ogni articolo citato o interrogare il log?": reading again grows with what was cited, a poll with
 what changed. The same day at 1, 10 and 100 times the questions with the same saves, and the other way round.
 
-    python3 sim.py growth                   calls and bytes of the three ways, five days each (3 s)
+    python3 sim.py growth                   calls and bytes of the three ways, five days each (2 s)
     also: --articles 400 --questions 120 --saves 300 --hours 8 --zipf 0.9 --seeds 1-5 --json
 
 Played in memory, where it is held equal to the store to the byte. Not here: the day (sim_model.py).

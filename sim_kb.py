@@ -5,7 +5,7 @@ ways of checking them cost, what an edit with a citation's version meets. Each o
 through the store (checks, control, edits); a range is mean +- 2.576 standard deviations over groups of five modelled
 days.
 
-    python3 sim.py kb                       every table (5 s)
+    python3 sim.py kb                       every table (7 s)
     python3 sim.py kb --saves 1000          another day: our figures alone, inside the ranges of the model
     python3 sim.py kb --svg DIR             the pictures too (sim_pictures.py)
     also: --seeds 1-5 --articles 400 --questions 120 --hours 8 --zipf 0.9 --groups 200 --json

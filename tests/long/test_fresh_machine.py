@@ -102,6 +102,15 @@ class SameFigures(unittest.TestCase):
             with self.subTest(flags=flags, environment=environment):
                 self.assertEqual(self.figures(*flags, **environment), usual)
 
+    def test_all_of_them_at_once_change_no_line_of_the_runs_and_no_rule(self):
+        odd = {'PYTHONHASHSEED': '4711', 'TZ': 'Asia/Kathmandu', 'LANG': 'C', 'LC_ALL': 'C', 'PYTHONUTF8': '0'}
+        for words in (['client.py', 'scenario'], ['client.py', 'notes'], ['client.py', 'project'],
+                      ['client.py', 'access'], ['ablate.py']):
+            with self.subTest(words=words):
+                ran = subprocess.run([sys.executable, '-O', '-W', 'error', *words], cwd=TOP, stdin=subprocess.DEVNULL,
+                                     env={**os.environ, **odd}, capture_output=True)
+                self.assertEqual((ran.returncode, ran.stderr), (0, b''))
+
 
 if __name__ == '__main__':
     unittest.main()
