@@ -91,10 +91,10 @@ class History(Case):
         self.assertEqual(self.owner.page(*AT, 'yesterday').status, 400)
 
     def test_a_long_history_is_paged_and_a_megabyte_with_hidden_characters_can_be_compared(self):
-        self.world.click('save_article', knowledge_base_id='support', article_id='refund-policy', title='T', content='y\n' * 490_000)
-        for number in range(25):
+        self.world.click('save_article', knowledge_base_id='support', article_id='refund-policy', title='T', content='y')
+        for number in range(25):         # the last two are the ones that are compared
             self.world.click('save_article', knowledge_base_id='support', article_id='refund-policy', title='T',
-                             content='y\n' * 490_000 + f'{NASTY} {number}')
+                             content='y\n' * (490_000 if number > 22 else 1) + f'{NASTY} {number}')
         page = self.owner.page(*AT)
         self.assertEqual(len(self.versions(page)), pages_articles.HISTORY_SHOWN)
         self.assertIn('Earlier versions', page.text)

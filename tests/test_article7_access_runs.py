@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr
 
 from tests.access_world import TOP
@@ -46,8 +47,16 @@ sys.exit(published.run(main, []))
 
 
 class Transcripts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """Each is a process with servers of its own: they run at once."""
+        asked = (('client.py', 'access', '--json'), ('client.py', 'hello', '--json'),
+                 ('client.py', 'hello', 'http://127.0.0.1:9/nothing'), ('bench.py', 'access', '--items', '10,2000', '--json'))
+        with ThreadPoolExecutor(len(asked)) as pool:
+            cls.access, cls.hello, cls.hello_nobody, cls.bench = pool.map(lambda words: run(*words), asked)
+
     def test_every_line_of_both_designs_is_the_articles_line(self):
-        status, out, err = run('client.py', 'access', '--json')
+        status, out, err = self.access
         scenario, discovery = json.loads(out)['tables']
         self.assertEqual((status, json.loads(out)['holds']), (0, 23), err)
         lines = err.splitlines()
@@ -64,17 +73,17 @@ class Transcripts(unittest.TestCase):
         self.assertEqual([cell['row'][:1] for cell in judged['cells'] if not cell['holds']], ['8', '9'])
 
     def test_hello_prints_what_a_host_sees_before_it_has_a_token(self):
-        status, out, err = run('client.py', 'hello', '--json')
+        status, out, err = self.hello
         self.assertEqual(status, 0, err)
         self.assertEqual(json.loads(out)['holds'], json.loads(out)['of'])
 
     def test_hello_to_nobody_is_one_line_and_status_1(self):
-        status, out, err = run('client.py', 'hello', 'http://127.0.0.1:9/nothing')
+        status, out, err = self.hello_nobody
         self.assertEqual((status, out, err.count('\n')), (1, '', 1))
         self.assertNotIn('Traceback', err)
 
     def test_the_cost_table_is_measured_and_judged_by_order(self):
-        status, out, err = run('bench.py', 'access', '--items', '10,2000', '--json')
+        status, out, err = self.bench
         printed = json.loads(out)
         tables = {table['table']: table for table in printed['tables']}
         self.assertEqual(set(tables), {'What the check costs', 'The check on the database'})
