@@ -53,7 +53,9 @@ CREATE TABLE IF NOT EXISTS replays (
 ) WITHOUT ROWID;
 """
 
-CACHE_KIB = 64 * 1024                     # a connection's pages; among a million rows SQLite's own 2 MiB are too few
+# The reader's pages: among a million rows SQLite's own 2 MiB are too few. The writer keeps its 2 MiB: what it appends,
+# Recent activity above all, nobody reads again, and 64 MiB of it would be the memory of a long-lived server.
+CACHE_KIB = 64 * 1024
 BUSY_TIMEOUT_S = 30.0                     # how long a second process waits for the writer
 KEY_LENGTH = (8, 128)                     # characters of an idempotency key (article 4: no empty and no one-letter key)
 POLL_LIMIT = (1, 100)                     # events an answer (article 1)
@@ -288,6 +290,7 @@ class Database:
                     tx.execute(statement)
             self._reader = _connect(path, synchronous)
             self._reader.execute('PRAGMA query_only = ON')
+            self._reader.execute(f'PRAGMA cache_size = -{CACHE_KIB}')
         except sqlite3.Error as error:
             raise Refusal('storage_unusable', f'{path}: {error}', path=path) from error
 
@@ -333,7 +336,6 @@ def _connect(path: str, synchronous: str) -> sqlite3.Connection:
         db.execute('PRAGMA trusted_schema = OFF')          # the file may come from elsewhere
         _set_wal(db)
         db.execute(f'PRAGMA synchronous = {synchronous}')
-        db.execute(f'PRAGMA cache_size = -{CACHE_KIB}')
     except BaseException:
         db.close()
         raise
