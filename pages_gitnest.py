@@ -11,6 +11,7 @@ from typing import List, Tuple
 
 import gitnest
 import pages
+import pages_approval
 from pages import View, area, between, card, details, field, form, listed, soft, tag, text, when
 from pages_content import item_name, whereabouts
 from versioned import Ref, Tx
@@ -36,13 +37,14 @@ def repository(view: View) -> Tuple[str, str]:
         shown_sets, more_sets = pages.a_page(view, work['change_sets'], lambda one: one['change_set_id'], 'sets')
         sets = [change_set(tx, view, one['change_set_id']) for one in shown_sets]
         results = gitnest.saved_results(tx, ref.id, None)['results']
+        decided = decided_part(tx, view, ref.id)
     switch = form(view, 'set_gitnest', '', 'Switch GitNest off' if is_on else 'Switch GitNest on', repository_id=ref.id,
                   on='' if is_on else 'on')
     state = tag('GitNest is on', 'good') if is_on else tag('GitNest is off', 'bad')
     return name, (card('Changes', f'<p>{state}</p>', soft(GITNEST), switch) + work_part(view, work['work']) +
                   card('Change sets', listed(sets, NO_SET), pages.more(view, more_sets, name='sets'),
                        newest(work['change_sets'])) +
-                  results_part(view, results) +
+                  results_part(view, results) + decided +
                   card('Policy', soft(POLICY), details('Change the policy', policy_form(view, ref.id, policy))) +
                   whereabouts(view, ref))
 
@@ -58,6 +60,20 @@ def results_part(view: View, results: List[dict]) -> str:
     rows = [[when(one['at'], view.now_us), text(one['kind']), text(one['summary'])] for one in shown]
     saved = pages.table(('When', 'What', 'Result'), rows, 'Saved results') if rows else soft('None yet.')
     return card('Saved results', saved, pages.more(view, rest, name='results'), newest(results))
+
+
+def decided_part(tx: Tx, view: View, repository: str) -> str:
+    """What was answered, and how; each card as it was. Only for whoever may answer: a card holds what was proposed."""
+    if not view.may_change:
+        return ''
+    found = tx.execute('SELECT proposal, status, decided_us FROM proposals WHERE repository = ? '
+                       "AND status <> 'pending' AND decided_us IS NOT NULL ORDER BY decided_us DESC, proposal",
+                       (repository,)).fetchall()
+    shown, rest = pages.a_page(view, found, lambda row: row[0], 'decided')
+    rows = [[pages.dated(view, decided_us, 'approval', one), tag(status, pages_approval.STATUS.get(status, '')),
+             text(pages_approval.find(tx, one).title)] for one, status, decided_us in shown]
+    table = pages.table(('Decided', 'How', 'Proposal'), rows, 'Decided proposals') if rows else soft('None yet.')
+    return card('Decided proposals', table, pages.more(view, rest, name='decided'))
 
 
 def newest(found: List[dict]) -> str:

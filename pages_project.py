@@ -203,7 +203,7 @@ def person_line(view: View, person: str, name: str, role: int, may_change: bool)
     link_for = form(view, 'open_link', '', 'Open a link for ' + name, of=person)
     leave = form(view, 'clear_role', soft(LEAVES), 'Take out of the workspace', 'bad', of=person, kind='workspace',
                  id=view.workspace)
-    return line + link_for + pages.details('Change the role', pages.inline(roles) + leave)
+    return line + link_for + pages.details('Change the role, or take out', pages.inline(roles) + leave)
 
 
 def opened_link(view: View, answer: dict) -> str:

@@ -303,6 +303,23 @@ class PeopleAndFiles(Case):
         self.assertEqual(self.owner.page('file', at).status, 404)
 
 
+class Decided(Case):
+    REPOSITORY = True
+
+    def test_what_was_answered_stays_to_be_read_on_the_repositorys_page_for_whoever_may_answer(self):
+        _, token = self.active()
+        first, second = self.propose(token), self.propose(token, 'from-a-page-2', message='Second')
+        self.assertNotIn(first, self.owner.page('repository', 'site').text)
+        self.owner.send(self.owner.page('approval', first), 'decide', 0)
+        self.owner.send(self.owner.page('approval', second), 'decide', 1, reason='no')
+        page = self.owner.page('repository', 'site')
+        self.assertRegex(words(page), 'just now declined Second just now executed State the refund window')
+        shown = self.owner.page('approval', first)
+        self.assertIn('Approved and carried out.', words(shown))
+        self.assertEqual(self.owner.forms(shown, 'decide'), [])
+        self.assertNotIn('Decided', Person(self.world, 'aiko').page('repository', 'site').text)
+
+
 class WhoeverMayOnlyLook(Case):
     REPOSITORY = True
 

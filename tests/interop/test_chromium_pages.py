@@ -13,6 +13,7 @@ from tests.interop.browser import Chromium, need_chromium
 from tests.pages_world import NASTY, Person, World
 from tests.signin_world import Client
 
+import access
 import host
 import host_signin
 import owner
@@ -199,9 +200,8 @@ def furnished():
     connection = world.click('add_assistant', display_name='Claude research')['connection']
     world.click('add_assistant', display_name='Claude, still pending')
     with world.state.db.write() as tx:
-        host_module = __import__('oauth').access
-        host_module.attach(tx, connection, 'workspace', 'owner')
-        token = host_module.issue_access_token(tx, connection, host_module.SCOPES, world.state.now_us(), 3600)
+        access.attach(tx, connection, 'workspace', 'owner')
+        token = access.issue_access_token(tx, connection, access.SCOPES, world.state.now_us(), 3600)
     world.click('add_to_project', connection=connection, project='launch-q3')
     calls = (('read_note_tab', {'note_id': 'private-ideas', 'tab_id': 'x'}), ('list_granted_resources', {}),
              ('propose_file_import', {'repository_id': 'site', 'branch': 'main', 'message': 'State the refund window',
@@ -212,12 +212,39 @@ def furnished():
              ('link_current_chat', {'project_id': 'launch-q3', 'label': 'Launch chat', 'idempotency_key': 'furnished-3'}))
     for name, arguments in calls:
         world.call(token, name, arguments)
+    furnish_repository(world, token)
+    world.click('attach_file', note_id='q3-checklist', name='plan.txt', media_type='text/plain', content_base64='T25lIHRlbnQ=',
+                idempotency_key='furnished-4')
     world.click('save_article', knowledge_base_id='support', article_id='refund-policy', title='Refund policy',
                 content='Customers may return a plan within 14 days.')
     page = person.page('note', 'q3-launch')
     person.send(person.page('note', 'q3-launch'), 'save_note', text='first')
     person.send(page, 'save_note', text='second, kept as a draft')
     return world, person
+
+
+def furnish_repository(world, token):
+    """Approved and declined proposals, a change set with a check that has not passed, and a publication that waits for it."""
+    world.click('create_repository', repository_id='shop', project='launch-q3')
+    world.click('set_policy', repository_id='shop', required_checks=['unit tests'], look_twice=['docs/'])
+    keys = iter(range(100))
+
+    def propose(decision, tool, **arguments):
+        asked = {'repository_id': 'shop', 'idempotency_key': f'furnish-shop-{next(keys)}', **arguments}
+        made = json.loads(world.call(token, tool, asked).json['result']['content'][0]['text'])
+        return world.click('decide', proposal_id=made['proposal_id'], decision=decision, second_look=True) if decision else made
+    files = [{'path': 'docs/a.md', 'content': 'Refunds\nwithin 30 days.\n'}]
+    for decision, message in (('approve', 'First'), ('decline', 'Second')):
+        propose(decision, 'propose_file_import', branch='main', message=message, files=files)
+    propose('approve', 'propose_gitnest_work', title='Refunds everywhere')
+    propose('approve', 'propose_gitnest_change_set', title='Docs', target_branch='main', imports=[
+        {'message': 'Fourteen days', 'files': [{'path': 'docs/a.md', 'content': 'Refunds\nwithin 14 days.\n'}]}])
+    one = json.loads(world.call(token, 'list_gitnest_work', {'repository_id': 'shop'}).json['result']['content'][0]['text'])
+    pins = {'change_set_id': one['change_sets'][0]['change_set_id'], 'expected_change_set_version': 1}
+    propose('approve', 'propose_gitnest_server_composition', **pins)
+    one = json.loads(world.call(token, 'list_gitnest_work', {'repository_id': 'shop'}).json['result']['content'][0]['text'])
+    propose('', 'propose_gitnest_native_publication', **pins,
+            expected_composition_oid=one['change_sets'][0]['composition_oid'])
 
 
 class EveryPage(unittest.TestCase):
@@ -229,7 +256,7 @@ class EveryPage(unittest.TestCase):
         pages, kinds = cls.person.crawl(), {}
         for address in sorted(pages):                      # one page of each shape
             parts = address[len(cls.person.home):].split('?')[0].split('/')
-            each = {'connection': parts[1:], 'note': parts[1:], 'approval': parts[1:],
+            each = {'connection': parts[1:], 'note': parts[1:], 'approval': parts[1:], 'repository': parts[1:],
                     'knowledge_base': parts[3:] if parts[2:3] == ['refund-policy'] else []}.get(parts[0], [])
             kinds.setdefault((parts[0], len(parts), *each), address[len(cls.person.home):])
         cls.addresses = [*kinds.values()]
