@@ -7,7 +7,7 @@ shown before Approve or Decline. Characters that no eye sees are shown by their 
 Not here: the decision (proposals.py, rooms.py), the card's text (proposal_card.py).
 """
 import html
-from typing import NamedTuple, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 import access
 import owner
@@ -29,6 +29,7 @@ WORDS = {'pending': 'Waits for your answer.', 'executed': 'Approved and carried 
                   'look again and propose anew.'}
 NOTHING = ('Nothing waits. When an assistant proposes a change to a repository or a Room, it appears here with every '
            'line.')
+CARD = ('What was proposed', 'What you approve')
 EXACTLY = 'You approve exactly what is shown above, on the version it names.'
 
 TITLES = {'propose_gitnest_work': 'A work item', 'propose_gitnest_change_set': 'A change set',
@@ -47,6 +48,8 @@ class Shown(NamedTuple):
     reason: str
     created_us: int
     expires_us: int
+    approver: str                         # who answered, and when; '' and 0 before
+    decided_us: int
     decided: bool                         # a commit was decided; whether git has it, the repository knows
 
 # --- rules --------------------------------------------------------------------
@@ -74,14 +77,15 @@ def line(tx: Tx, view: View, one: dict) -> str:
 
 def find(tx: Tx, proposal_id: str) -> Shown:
     """Of every kind of proposal for a repository what its page shows around the card."""
-    row = tx.execute('SELECT p.tool, p.actor, p.repository, p.status, p.reason, p.created_us, p.expires_us, f.message, '
+    row = tx.execute('SELECT p.tool, p.actor, p.repository, p.status, p.reason, p.created_us, p.expires_us, '
+                     "COALESCE(p.approver, ''), COALESCE(p.decided_us, 0), f.message, "
                      'i.commit_oid FROM proposals p LEFT JOIN file_imports f ON f.proposal = p.proposal '
                      'LEFT JOIN intents i ON i.proposal = p.proposal WHERE p.proposal = ?', (proposal_id,)).fetchone()
     if row is None:
         raise Refusal('not_found', f'there is no proposal {proposal_id!r}')
-    tool, actor, repository, status, reason, created_us, expires_us, message, commit = row
+    tool, *known, message, commit = row
     title = proposal_card.visible((message or '').split('\n')[0])[:TITLE_SHOWN] or TITLES.get(tool, tool)
-    return Shown(title, actor, repository, status, reason, created_us, expires_us, commit is not None)
+    return Shown(title, *known, commit is not None)
 
 
 def proposal(view: View, proposal_id: str) -> Tuple[str, str]:
@@ -90,21 +94,22 @@ def proposal(view: View, proposal_id: str) -> Tuple[str, str]:
             return install(view, tx, proposal_id)
         shown = find(tx, proposal_id)
         access.require_role_of(tx, view.session.person, Ref('repository', shown.repository), workspaces.EDITOR)
-        by = actor_name(tx, shown.actor)
+        by, answered_by = actor_name(tx, shown.actor), shown.approver and actor_name(tx, shown.approver)
     words = owner.run(view.state, view.session.person, 'read_card', {'proposal_id': proposal_id})['card']
     # With a decision under way it is not too old: git may have done it already.
     late = shown.status == 'pending' and not shown.decided and view.now_us >= shown.expires_us
     status = 'expired' if late else shown.status
     where = link(view, shown.repository, 'repository', shown.repository)
     origin = f'<p class="soft">Proposed by {text(by)} for {where}, {when(shown.created_us, view.now_us)}.</p>'
-    return shown.title, (outcome(status, shown.reason) + origin +
-                         card('What you approve', coloured(words.rstrip('\n').split('\n'))) +
+    return shown.title, (outcome(view, status, shown.reason, answered_by, shown.decided_us) + origin +
+                         card(CARD[status == 'pending'], coloured(words.rstrip('\n').split('\n'))) +
                          answers(view, proposal_id, status, LOOK_TWICE in words))
 
 
-def outcome(status: str, reason: str) -> str:
+def outcome(view: View, status: str, reason: str, by: Optional[str], decided_us: Optional[int]) -> str:
     why = f' Reason: {text(reason)}' if reason else ''
-    return f'<p>{tag(status, STATUS.get(status, ""))} {html.escape(WORDS.get(status, ""))}{why}</p>'
+    who = f' <span class="soft">{text(by)}, {when(decided_us, view.now_us)}.</span>' if by else ''
+    return f'<p>{tag(status, STATUS.get(status, ""))} {html.escape(WORDS.get(status, ""))}{who}{why}</p>'
 
 
 def install(view: View, tx: Tx, proposal_id: str) -> Tuple[str, str]:
@@ -114,11 +119,12 @@ def install(view: View, tx: Tx, proposal_id: str) -> Tuple[str, str]:
     files = ''.join(f'<h3>{text(proposal_card.visible(one["path"]))}</h3><pre tabindex="0">'
                     f'{html.escape(lines_shown(one["content"]))}</pre>' for one in shown['files'])
     replaces = ' It replaces the app that is there under this name.' if shown['replaces_an_app'] else ''
-    by = text(actor_name(tx, shown['proposed_by']))
+    by, answered_by = text(actor_name(tx, shown['proposed_by'])), row.approver and actor_name(tx, row.approver)
     origin = (f'<p>Room: {link(view, shown["room"], "room", shown["room_id"])}.{replaces} <span class="soft">Proposed '
               f'by {by}; expires {when(shown["expires_at"], view.now_us)}.</span></p>')
-    return f'Install {shown["app_name"]}', (outcome(status, row.reason or '') + origin +
-                                            card('What you approve', files) + answers(view, proposal_id, status, False))
+    head = outcome(view, status, row.reason or '', answered_by, row.decided_us) + origin
+    return f'Install {shown["app_name"]}', (head + card(CARD[status == 'pending'], files) +
+                                            answers(view, proposal_id, status, False))
 
 
 def answers(view: View, proposal_id: str, status: str, look_twice: bool) -> str:

@@ -86,7 +86,7 @@ def change_set(tx: Tx, view: View, one: str) -> str:
     head = between(f'<h3>{text(found.title)}</h3>', tag(f'version {found.version}'))
     if found.composition_oid is None:
         return head + soft('Not composed yet.')
-    checks = [between(f'{text(each["name"])} {tag(each["status"], CHECKS[each["status"]])}',
+    checks = [between(f'<span>{text(each["name"])} {tag(each["status"], CHECKS[each["status"]])}</span>',
                       verdicts(view, found, each['name']))
               for each in gitnest.checks_of(tx, one, found.composition_oid)]
     commit = f'<p class="soft">Composed commit <code>{html.escape(found.composition_oid[:SHORT])}</code> for ' \

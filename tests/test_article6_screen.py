@@ -315,7 +315,8 @@ class Decided(Case):
         page = self.owner.page('repository', 'site')
         self.assertRegex(words(page), 'just now declined Second just now executed State the refund window')
         shown = self.owner.page('approval', first)
-        self.assertIn('Approved and carried out.', words(shown))
+        self.assertIn('Approved and carried out. Owner , just now .', words(shown))
+        self.assertIn('What was proposed', words(shown))
         self.assertEqual(self.owner.forms(shown, 'decide'), [])
         self.assertNotIn('Decided', Person(self.world, 'aiko').page('repository', 'site').text)
 
