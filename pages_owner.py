@@ -8,7 +8,7 @@ Not here: who the person is (owner.py), the pages (pages_connected.py and its si
 (pages_forms.py).
 """
 from typing import Callable, Dict, List, Tuple
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, unquote
 
 import access
 import owner
