@@ -88,6 +88,26 @@ class FreshMachine(unittest.TestCase):
         self.assertEqual(os.listdir(self.home), [], 'a run writes into HOME')
 
 
+class WithoutArguments(unittest.TestCase):
+    """What a newcomer types first. A busy machine may break an order of bench.py, and nothing else."""
+
+    def play(self, program):
+        ran = subprocess.run([sys.executable, program], cwd=TOP, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertEqual(ran.stderr, '')
+        return ran.returncode, re.findall(r'^--- python3 \S+ (\S+)', ran.stdout, re.MULTILINE), ran.stdout
+
+    def test_client_py_plays_every_run_and_every_line_holds(self):
+        status, played, _ = self.play('client.py')
+        self.assertEqual((status, played),
+                         (0, ['scenario', 'race', 'crash', 'notes', 'setup', 'project', 'hello', 'access']))
+
+    def test_bench_py_prints_every_table_that_it_begins(self):
+        status, played, text = self.play('bench.py')
+        self.assertIn(status, (0, 1))
+        self.assertEqual(re.findall(r'^bench\.py (\S+): \d+ of \d+ figures hold', text, re.MULTILINE), played)
+        self.assertGreater(len(played), 7)
+
+
 class SameFigures(unittest.TestCase):
     def figures(self, *flags, **environment):
         ran = subprocess.run([sys.executable, *flags, 'sim.py', '--json'], cwd=TOP, stdin=subprocess.DEVNULL,
