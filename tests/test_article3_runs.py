@@ -22,7 +22,7 @@ WRAP = os.path.join(TOP, 'wrap.py')
 CODEX = [sys.executable, '-I', '-S', os.path.join(TOP, 'fake_codex.py')]
 ARGV = [*CODEX, 'exec', 'hi', '--json']
 LONG_S = 120                     # for whoever is expected to end by himself, on a busy machine
-DEADLINES_S = (0.6, 5, 60)       # for whoever hangs: the next one when the machine was too busy to get that far
+DEADLINES_S = (0.4, 5, 60)       # for whoever hangs: the next one when the machine was too busy to get that far
 
 
 _ignored = {}
@@ -88,6 +88,13 @@ class Scratch(unittest.TestCase):
                 self.assertGreaterEqual(answer.timings['exit'], deadline_s)
                 return answer, left
         self.fail('the tool never started')
+
+    def until_ready(self, mode, **options):
+        """Run until the stand-in has said that its brood is there, then cancel. Returns the answer."""
+        cancel = wrap.Cancel()
+        self.addCleanup(cancel.close)
+        return wrap.run_events(ARGV, LONG_S, self.env(mode), options=wrap.Options(cancel=cancel, **options),
+                               on_event=lambda event: cancel.cancel() if event.text == 'Thinking: ready' else None)
 
     def told(self, pids):
         """Whether a pid is on file: the tool that bears it is there, in the session that it is to have."""
@@ -171,13 +178,6 @@ for one in mine:
 class Kills(Scratch):
     """What ends a run ends all of it, and nothing else."""
     TIMES = 1
-
-    def until_ready(self, mode, **options):
-        """Run until the stand-in has said that its brood is there, then cancel. Returns the answer."""
-        cancel = wrap.Cancel()
-        self.addCleanup(cancel.close)
-        return wrap.run_events(ARGV, LONG_S, self.env(mode), options=wrap.Options(cancel=cancel, **options),
-                               on_event=lambda event: cancel.cancel() if event.text == 'Thinking: ready' else None)
 
     @unittest.skipUnless(wrap_kill.LINUX, 'elsewhere only the process group is ended, and said so')
     def test_the_program_ends_tools_in_every_hiding_place(self):
@@ -337,11 +337,13 @@ class Pipes(Scratch):
         self.assertEqual(wrap.run_events(ARGV, LONG_S, self.env('quick'), drain_stderr=False).status, 'answered')
 
     def test_progress_comes_while_the_run_goes_on(self):
+        """Who is told of a step while its tool hangs can end the run: at its end nobody could."""
+        self.assertEqual(self.until_ready('hang_brood').error, 'cancelled')
+        for pid in codex_cases.living(self.pids):
+            os.kill(pid, signal.SIGKILL)
         told = []
-        answer = wrap.run_events(ARGV, LONG_S, self.env('ok', FAKE_CODEX_SPEED='4'),
-                                 on_event=lambda event: told.append((event.kind, time.monotonic())))
-        self.assertEqual([kind for kind, _ in told], ['step', 'step', 'text', 'usage'])
-        self.assertGreater(told[-1][1] - told[0][1], 0.5)
+        answer = wrap.run_events(ARGV, LONG_S, self.env('ok'), on_event=lambda event: told.append(event.kind))
+        self.assertEqual(told, ['step', 'step', 'text', 'usage'])
         times = [answer.timings[name] for name in ('first_byte', 'first_item', 'answer', 'exit')]
         self.assertEqual(times, sorted(times))
 

@@ -167,8 +167,9 @@ class Killed(unittest.TestCase):
             with self.lock:
                 before = len(self.done)
             self.kill()
-            self.wait_for_more_than(before)
+            self.wait_until(lambda: len(self.done) > before + self.AGENTS + self.PEOPLE)
         self.over.wait(self.SECONDS / (self.KILLS + 1))
+        self.wait_until(lambda: len(self.saved(True)) > self.AGENTS + self.PEOPLE and self.saved(False))
         self.over.set()
         for thread in threads:
             thread.join()
@@ -178,17 +179,20 @@ class Killed(unittest.TestCase):
             with db.write() as tx:
                 self.judge(tx)
 
-    def wait_for_more_than(self, before):
+    def wait_until(self, enough):
+        """However slow the machine: until the writers have done what the test is about."""
         give_up = time.monotonic() + PATIENCE_S
         while time.monotonic() < give_up and not self.faults:
             with self.lock:
-                if len(self.done) > before + self.AGENTS + self.PEOPLE:
+                if enough():
                     return
             self.over.wait(0.02)
 
+    def saved(self, wanted):
+        return [each for each in self.done if each[3]['saved'] == wanted]
+
     def judge(self, tx):
-        saved = [each for each in self.done if each[3]['saved']]
-        refused = [each for each in self.done if not each[3]['saved']]
+        saved, refused = self.saved(True), self.saved(False)
         self.assertGreater(len(saved), self.AGENTS + self.PEOPLE)
         self.assertGreater(len(refused), 0)
         reasons = {answer.get('error', answer.get('conflict')) for _, _, _, answer in refused}
