@@ -76,10 +76,14 @@ def parse_tree(data: bytes, id_bytes: int) -> Dict[bytes, Tuple[bytes, bytes]]:
     return {name: (mode, raw) for mode, name, raw in TREE_ENTRY[id_bytes].findall(data)}
 
 
-def tree_data(entries: Dict[bytes, Tuple[bytes, bytes]]) -> bytes:
+def in_order(entries: Dict[bytes, Tuple[bytes, bytes]]) -> Dict[bytes, Tuple[bytes, bytes]]:
     """git sorts a directory as if its name ended in a slash."""
-    order = sorted(entries, key=lambda name: name + b'/' if entries[name][0] == TREE else name)
-    return b''.join(b'%b %b\0%b' % (entries[name][0], name, entries[name][1]) for name in order)
+    return dict(sorted(entries.items(), key=lambda entry: entry[0] + b'/' if entry[1][0] == TREE else entry[0]))
+
+
+def tree_data(entries: Dict[bytes, Tuple[bytes, bytes]]) -> bytes:
+    """Of entries in git's order."""
+    return b''.join([b'%b %b\0%b' % (mode, name, raw) for name, (mode, raw) in entries.items()])
 
 
 def nested(files: Sequence[Tuple[str, str]]) -> dict:

@@ -27,7 +27,7 @@ import git_lock
 import git_process
 from git_lock import MARKERS, unlink
 from git_objects import (EXECUTABLE, FILE, NOT_A_FILE, TREE, Build, GitError, Intent, Objects, commit_data, conflict,
-                         nested, object_id, pack_bytes, parse_tree, person, tree_data)
+                         in_order, nested, object_id, pack_bytes, parse_tree, person, tree_data)
 
 # --- data ---------------------------------------------------------------------
 
@@ -208,6 +208,7 @@ class Repository:
 
     def _graft(self, tree: Optional[str], changes: dict, folder: bytes, objects: Objects) -> bytes:
         entries = self._entries(tree)
+        known = len(entries)                                  # whose order stays as it is
         for name, change in changes.items():
             mode, raw = entries.get(name, (None, b''))
             if isinstance(change, dict):
@@ -219,7 +220,7 @@ class Repository:
             else:                                             # an executable file stays executable
                 kept = EXECUTABLE if mode and int(mode, 8) & 0o100 else FILE
                 entries[name] = (kept, self._add('blob', change, objects))
-        return self._add('tree', tree_data(entries), objects)
+        return self._add('tree', tree_data(entries if len(entries) == known else in_order(entries)), objects)
 
     def _add(self, kind: str, data: bytes, objects: Objects) -> bytes:
         raw = object_id(kind, data, self.hash_name)

@@ -197,6 +197,10 @@ def repository_of(tx: Tx, proposal: str) -> str:
     return _column(tx, proposal, 'repository')
 
 
+def status_of(tx: Tx, proposal: str) -> str:
+    return _column(tx, proposal, 'status')
+
+
 def _column(tx: Tx, proposal: str, name: str) -> str:
     row = tx.execute(f'SELECT {name} FROM proposals WHERE proposal = ?', (proposal,)).fetchone()
     if row is None:

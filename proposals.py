@@ -18,7 +18,7 @@ from git_lock import MARKERS
 from git_objects import Build, GitError, Intent, person
 from git_repo import Repository
 from git_repo import Facts as GitFacts
-from proposal_intake import Proposal, find
+from proposal_intake import Proposal, find, status_of
 from versioned import Database, Refusal, Tx, invalid
 
 # --- data ---------------------------------------------------------------------
@@ -201,7 +201,7 @@ def attempt(db: Database, repo: Repository, proposal: str, click: Click) -> Opti
     intent = make_intent(row, click, git)
     build = repo.build(intent) if click.verb == 'approve' and git.head == row.expected_head else None
     with db.write() as tx:
-        row = find(tx, proposal)                          # again: the proposer may have withdrawn it since
+        row = row._replace(status=status_of(tx, proposal))    # again: the proposer may have withdrawn it since
         step, problem = weigh(tx, row, git, click)
         if step == 'build' and click.verb == 'approve':   # this COMMIT is the decision
             tx.execute('INSERT OR REPLACE INTO intents VALUES (?, ?, ?, ?)',
