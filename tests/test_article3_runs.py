@@ -270,7 +270,7 @@ class Kills(Scratch):
             answers[name] = wrap.run_events(ARGV, timeout, env, options=wrap.Options(gentle_s=2.0))
             told[name] = codex_cases.living(pids)
 
-        cases = [('a', 'hang', 0.5), ('b', 'ok', LONG_S), ('c', 'hang_session', 1.0), ('d', 'holder', LONG_S)]
+        cases = [('a', 'hang', 0.3), ('b', 'ok', LONG_S), ('c', 'hang_session', 0.6), ('d', 'holder', LONG_S)]
         threads = [threading.Thread(target=run, args=case) for case in cases]
         for thread in threads:
             thread.start()
@@ -332,8 +332,8 @@ class Pipes(Scratch):
         self.assertIn('TRACE 001999 ', answer.stderr_tail)
 
     def test_stderr_read_only_after_stdout_loses_the_run_at_the_deadline(self):
-        answer = wrap.run_events(ARGV, 0.8, self.env('trace'), drain_stderr=False)
-        self.assertEqual((answer.status, answer.error, answer.text), ('timed_out', 'timed out after 0.8s', ''))
+        answer = wrap.run_events(ARGV, 0.4, self.env('trace'), drain_stderr=False)
+        self.assertEqual((answer.status, answer.error, answer.text), ('timed_out', 'timed out after 0.4s', ''))
         self.assertEqual(wrap.run_events(ARGV, LONG_S, self.env('quick'), drain_stderr=False).status, 'answered')
 
     def test_progress_comes_while_the_run_goes_on(self):

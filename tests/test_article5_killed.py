@@ -35,7 +35,7 @@ LOST = 0.1                               # of all answers never reach the writer
 
 
 class Killed(unittest.TestCase):
-    AGENTS, PEOPLE, SECONDS, KILLS = 3, 2, 2.5, 1
+    AGENTS, PEOPLE, SECONDS, KILLS = 3, 2, 1.5, 1
 
     def setUp(self):
         self.folder = tempfile.mkdtemp()

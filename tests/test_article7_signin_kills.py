@@ -52,7 +52,7 @@ class Session:
 
 
 class Kills(unittest.TestCase):
-    KILLS = 8
+    KILLS = 5
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix='signin-kill-')

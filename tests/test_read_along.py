@@ -56,6 +56,13 @@ def run_help(asked):
                           stdin=subprocess.DEVNULL)
 
 
+def setUpModule():
+    """Each help is a process of its own: they are asked for while the pages are read."""
+    pool = ThreadPoolExecutor(os.cpu_count() or 1)
+    Readme.helps = {asked: pool.submit(run_help, asked) for asked in sorted(set(map(help_of, readme_commands())))}
+    pool.shutdown(wait=False)
+
+
 class Pages(unittest.TestCase):
     def test_every_page_says_first_what_it_is(self):
         for name in PAGES:
@@ -123,13 +130,9 @@ class Readme(unittest.TestCase):
                 self.assertTrue(os.path.exists(os.path.join(TOP, name)), f'{name} is named but not there')
 
     def test_every_command_it_names_is_there_and_its_options_are_in_the_help(self):
-        commands = sorted(set(readme_commands()))
-        with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
-            helps = sorted(set(map(help_of, commands)))
-            asked = dict(zip(helps, pool.map(run_help, helps)))
-        for command in commands:
+        for command in sorted(set(readme_commands())):
             with self.subTest(command=command):
-                answer = asked[help_of(command)]
+                answer = self.helps[help_of(command)].result()
                 self.assertEqual(answer.returncode, 0, answer.stderr)
                 for option in re.findall(r'(?<= )--[a-z-]+', command):
                     self.assertIn(option, answer.stdout)
