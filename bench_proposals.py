@@ -93,7 +93,7 @@ def cost_tables(spent: Dict[str, Spent]) -> List[dict]:
 
 
 def approval_cell(cell: Cell, spent: Dict[str, List[float]]) -> Tuple[Cell, Optional[Figure]]:
-    """The cell as this run can judge it. Ours waits for the disk six times and the eight processes never: on a disk
+    """The cell as this run can judge it. Ours waits for the disk seven times and the eight processes never: on a disk
     that others keep busy the ratio is the disk's, so it is told and not judged."""
     if cell.column not in spent:
         return cell._replace(judged='not run here', low=None, reason='not installed'), None

@@ -12,6 +12,7 @@ import os
 import tempfile
 from typing import List, Optional
 
+import git_process
 from git_lock import MARKERS
 from git_objects import Build, GitError, Intent
 from git_repo import Facts, Repository
@@ -68,8 +69,7 @@ class Plumbing(Repository):
 
     def _update(self, commands: List[str]) -> None:
         """The eighth process."""
-        text = '\n'.join(['start', *commands, 'prepare', 'commit', ''])
-        self._finish(self._start_updater(), 'update-ref', text)
+        self._finish(self._start_updater(), 'update-ref', git_process.transaction(commands))
 
     def overwrite(self, branch: str, new: str) -> None:
         """demo only: the naive way. Whatever was put on the branch since the look is lost, and nobody is told."""

@@ -60,6 +60,11 @@ def finish(child: subprocess.Popen, text: str = '', deadline_s: Optional[float] 
     return child.returncode, output.decode('utf-8', 'replace'), errors.decode('utf-8', 'replace').strip()
 
 
+def transaction(commands: Sequence[str]) -> str:
+    """What update-ref reads: all of them, or nothing."""
+    return '\n'.join(['start', *commands, 'prepare', 'commit', ''])
+
+
 def give_up(child: subprocess.Popen) -> None:
     child.kill()
     for pipe in (child.stdin, child.stdout, child.stderr):
@@ -166,7 +171,7 @@ class Updater(Kept):
         new, said = self._child is None, b''
         try:
             self.ready()
-            self.say('\n'.join(['start', *commands, 'prepare', 'commit', '']))
+            self.say(transaction(commands))
             while not said.endswith(b'commit: ok\n'):
                 said += self.read(4096)
             return

@@ -6,7 +6,6 @@ one before, and puts an old text back, over exactly the version that the page sh
 
 Not here: what a save means (kb_store.py), what is kept of it (kb_history.py), the clicks (owner_project.py).
 """
-import difflib
 import html
 from typing import List, Sequence, Tuple
 
@@ -28,8 +27,6 @@ KEPT = 'Every save keeps the words that it replaces, for a year. Assistants see 
 PUT_BACK = ('A new save with this title and this text, in the place of what stands there now. Whether the article is '
             'published stays as it is.')
 HISTORY_SHOWN = 20
-CONTEXT = 3                               # unchanged lines around a change
-LINES_COMPARED = 2_000                    # where more than so many differ: all of the old, then all of the new
 
 # --- rules --------------------------------------------------------------------
 
@@ -130,14 +127,12 @@ def difference(old: Sequence[str], new: Sequence[str]) -> List[str]:
     end = next((n for n in range(least - start) if old[-1 - n] != new[-1 - n]), least - start)
     if start == len(old) == len(new):
         return []
-    lines = [' ' + line for line in old[max(0, start - CONTEXT):start]]
+    lines = [' ' + line for line in old[max(0, start - proposal_card.CONTEXT):start]]
     lines += changed(old[start:len(old) - end], new[start:len(new) - end])
-    lines += [' ' + line for line in old[len(old) - end:][:CONTEXT]]
+    lines += [' ' + line for line in old[len(old) - end:][:proposal_card.CONTEXT]]
     return [proposal_card.visible(line) for line in lines]
 
 
 def changed(old: Sequence[str], new: Sequence[str]) -> List[str]:
-    if max(len(old), len(new)) > LINES_COMPARED:           # comparing takes the square of it
-        return ['-' + line for line in old] + ['+' + line for line in new]
-    lines = list(difflib.unified_diff(old, new, lineterm='', n=CONTEXT))[3:]
-    return [' …' if line.startswith('@@') else line for line in lines]
+    lines = [' …' if line.startswith('@@') else line for line in proposal_card.compared(old, new)]
+    return lines[1:] if lines[:1] == [' …'] else lines

@@ -8,7 +8,7 @@ Not here: the page around it (pages.py), the click (proposals.py).
 import difflib
 import json
 import unicodedata
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
 import git_paths
 from git_objects import EXECUTABLE, GitError
@@ -37,8 +37,12 @@ def difference(old: Optional[str], new: str) -> List[str]:
     """Lines with '+', '-' or ' ' in front. Every changed line is there."""
     if old is None:
         return ['+' + line for line in lines_of(new)]
-    before, after = lines_of(old), lines_of(new)
-    if max(len(before), len(after)) > LINES_COMPARED:
+    return compared(lines_of(old), lines_of(new))
+
+
+def compared(before: Sequence[str], after: Sequence[str]) -> List[str]:
+    """Lines with '+', '-' or ' ' in front, and '@@ ... @@' above each place."""
+    if max(len(before), len(after)) > LINES_COMPARED:        # comparing takes the square of it
         return ['-' + line for line in before] + ['+' + line for line in after]
     return list(difflib.unified_diff(before, after, lineterm='', n=CONTEXT))[2:]
 

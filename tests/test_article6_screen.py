@@ -10,6 +10,7 @@ from tests.test_article6_pages import Case
 
 import pages
 import pages_articles
+import proposal_card
 from pages_articles import difference
 
 AT = ('knowledge_base', 'support', 'refund-policy')
@@ -121,7 +122,7 @@ class Differences(unittest.TestCase):
         draw = random.Random(1)
         for _ in range(300):
             old, new = ([draw.choice('abc') for _ in range(draw.randrange(9))] for _ in range(2))
-            with mock.patch.object(pages_articles, 'CONTEXT', 9):
+            with mock.patch.object(proposal_card, 'CONTEXT', 9):
                 lines = difference(old, new)
             for side, mark in ((old, '-'), (new, '+')):
                 self.assertEqual([line[1:] for line in lines if line[0] in ' ' + mark], side if old != new else [])
