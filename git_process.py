@@ -7,6 +7,7 @@ Not here: what is asked and what is written (git_repo.py), the bytes (git_object
 """
 import os
 import select
+import shutil
 import subprocess
 import threading
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
@@ -31,6 +32,10 @@ def environment(git_dir: str) -> Dict[str, str]:
 
 # --- I/O ----------------------------------------------------------------------
 
+def program() -> str:
+    return shutil.which('git') or 'git'
+
+
 def run(git_dir: str, arguments: Sequence[str], text: str = '', environ: Optional[Dict[str, str]] = None,
         fds: Sequence[int] = (), umask: int = -1, deadline_s: Optional[float] = None) -> Tuple[int, str, str]:
     """Run git to its end: (exit status, output, errors). At the deadline it is killed, and timed_out raised."""
@@ -41,9 +46,11 @@ def start(git_dir: str, arguments: Sequence[str], environ: Optional[Dict[str, st
           umask: int = -1) -> subprocess.Popen:
     """A git that waits for its input. Whoever starts one must `finish` it or `give_up` on it."""
     try:
-        return subprocess.Popen(['git', *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, env={**environment(git_dir), **(environ or {})}, pass_fds=fds,
-                                umask=umask)
+        # A child inherits no descriptor of ours but those in `fds`: none is left to close. With that, a full path and
+        # no umask, Python 3.9 spawns it: 0.3 ms, where a fork takes 1.5 ms and 4 more for each 100 MB that we hold.
+        return subprocess.Popen([program(), *arguments], env={**environment(git_dir), **(environ or {})},
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                close_fds=bool(fds), pass_fds=fds, umask=umask)
     except OSError as error:
         raise GitError('git_failed', f'git cannot be started: {error}') from error
 
@@ -110,8 +117,8 @@ class CatFile(Kept):
 
     def __init__(self, git_dir: str):
         super().__init__(lambda: subprocess.Popen(
-            ['git', 'cat-file', '--batch'], env=environment(git_dir), bufsize=0, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+            [program(), 'cat-file', '--batch'], env=environment(git_dir), bufsize=0, close_fds=False,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
         self._lock = threading.Lock()
 
     def ask(self, name: str, limit: int = READ_LIMIT) -> Optional[Found]:

@@ -77,8 +77,7 @@ class Repository:
         os.makedirs(self._ours, exist_ok=True)
         os.makedirs(self._packs, exist_ok=True)
         hidden = MARKERS.rstrip('/')
-        if hidden not in self.git('config', '--get-all', 'receive.hideRefs', allow=(0, 1)).split():
-            self.git('config', '--add', 'receive.hideRefs', hidden)
+        self.git('config', '--replace-all', 'receive.hideRefs', hidden, f'^{hidden}$')     # one more, or the same again
         write_file(os.path.join(self._ours, 'HEAD'), b'ref: refs/heads/.none\n')
         write_file(os.path.join(self._ours, 'commondir'), b'..\n')
 

@@ -1,6 +1,7 @@
 """Article 4, git's half: one commit onto one branch, or nothing (git_repo.py, git_plumbing.py, git_paths.py)."""
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,13 +24,15 @@ SEED = [('README.md', 'one\n'), ('src/app.py', 'print(1)\n'), ('src/lib/deep.py'
 
 def git(path, *arguments, text=None, check=True, environ=None):
     """Somebody else's git: what an owner types beside us."""
-    done = subprocess.run(['git', *arguments], cwd=path, input=text, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, env={**git_process.environment(path), 'GIT_AUTHOR_NAME': 'mika',
-                                                       'GIT_AUTHOR_EMAIL': 'm@x', 'GIT_COMMITTER_NAME': 'mika',
-                                                       'GIT_COMMITTER_EMAIL': 'm@x', **(environ or {})})
-    if check and done.returncode:
-        raise AssertionError(done.stderr)
-    return done.stdout.strip()
+    who = {'GIT_AUTHOR_NAME': 'mika', 'GIT_AUTHOR_EMAIL': 'm@x', 'GIT_COMMITTER_NAME': 'mika', 'GIT_COMMITTER_EMAIL': 'm@x'}
+    status, output, errors = git_process.run(path, arguments, text or '', {**who, **(environ or {})})
+    if check and status:
+        raise AssertionError(errors)
+    return output.strip()
+
+
+def change(base, files, marker):
+    return Intent(base, files, CLAUDE, 1_790_000_000, OWNER, 1_790_000_100, 'change ' + marker)
 
 
 def is_running(pid):
@@ -42,17 +45,27 @@ class Ground(unittest.TestCase):
     """A bare repository with one commit on main."""
     FORMAT = 'sha1'
 
+    @classmethod
+    def setUpClass(cls):
+        """Made once; each test gets a copy, which starts no git."""
+        folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, folder)
+        cls.seeded = os.path.join(folder, 'r.git')
+        repo = git_repo.create(cls.seeded, cls.FORMAT)
+        cls.base = git_repo.commit(repo, 'main', None, change(None, SEED, 'seed'), 'seed')
+        repo.close()
+
     def setUp(self):
         self.folder = tempfile.mkdtemp()
-        self.addCleanup(subprocess.run, ['rm', '-rf', self.folder])
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.path = os.path.join(self.folder, 'r.git')
-        self.repo = git_repo.create(self.path, self.FORMAT)
+        shutil.copytree(self.seeded, self.path)
+        self.repo = git_repo.Repository(self.path)
         self.addCleanup(self.repo.close)
-        self.base = self.commit(None, SEED, 'seed')
 
     def commit(self, base, files, marker, branch='main', repo=None, old='the base'):
-        intent = Intent(base, files, CLAUDE, 1_790_000_000, OWNER, 1_790_000_100, 'change ' + marker)
-        return git_repo.commit(repo or self.repo, branch, base if old == 'the base' else old, intent, marker)
+        return git_repo.commit(repo or self.repo, branch, base if old == 'the base' else old,
+                               change(base, files, marker), marker)
 
     def assertEnds(self, pid):
         deadline = time.monotonic() + 30
@@ -227,6 +240,7 @@ class OneCommit(Ground):
         self.assertEqual(self.repo.head('main'), big)
 
     def test_one_updater_serves_many_approvals_and_sees_what_others_did_in_between(self):
+        self.base = self.commit(self.base, [('a', 'first')], 'first')
         updater, before = self.repo._updater._child.pid, self.repo.processes
         for number in range(3):
             self.base = self.commit(self.base, [('a', f'{number}')], f'p{number}')
@@ -236,7 +250,7 @@ class OneCommit(Ground):
         with self.assertRaises(GitError) as raised:
             self.commit(self.base, [('a', 'late')], 'late', old=git(self.path, 'rev-parse', 'main^'))
         self.assertEqual(raised.exception.code, 'moved')
-        self.assertEqual((self.repo.head('main'), git(self.path, 'rev-list', '--count', 'main')), (self.base, '7'))
+        self.assertEqual((self.repo.head('main'), git(self.path, 'rev-list', '--count', 'main')), (self.base, '8'))
         self.assertEqual(self.repo.processes, before)
         self.base = self.commit(self.base, [('a', 'again')], 'again')
         self.assertNotEqual(self.repo._updater._child.pid, updater, 'git refuses by ending')
@@ -244,6 +258,7 @@ class OneCommit(Ground):
         self.assertEqual(self.repo.processes, before + 1)
 
     def test_an_updater_that_was_killed_or_takes_one_transaction_only_is_replaced(self):
+        self.base = self.commit(self.base, [('a', 'first')], 'first')
         os.kill(self.repo._updater._child.pid, signal.SIGKILL)
         self.base = self.commit(self.base, [('a', 'b')], 'p1')
         script = os.path.join(self.folder, 'before-2.30')
@@ -513,11 +528,12 @@ class BesideGc(Ground):
         self.assertEqual(self.repo.count(head), 1 + number)
         self.assertSound()
 
-
     def test_gc_runs_in_the_background_now_and_then_and_ends_with_us(self):
         self.addCleanup(setattr, git_repo, 'GC_EVERY', git_repo.GC_EVERY)
-        git_repo.GC_EVERY = 2                             # the seed was the first move
-        self.commit(self.base, [('a', '1')], 'p1')
+        git_repo.GC_EVERY = 2
+        for number in range(2):
+            self.assertIsNone(self.repo._gc)
+            self.base = self.commit(self.base, [('a', f'{number}')], f'p{number}')
         self.assertIsNotNone(self.repo._gc)
         self.repo.close()
         self.assertIsNotNone(self.repo._gc.returncode)

@@ -39,6 +39,14 @@ class WithFolder(unittest.TestCase):
         self.addCleanup(self.reap, process.child)
         return process
 
+    def refused(self, *flags):
+        """What server.main says where it may not start: a line, and 1."""
+        log = StringIO()
+        with redirect_stderr(log), mock.patch('server.announce', side_effect=AssertionError('it started')):
+            self.assertEqual(server.main(['--port', '0', '--data', self.data, *flags]), 1)
+        self.assertEqual(log.getvalue().count('\n'), 1)
+        return log.getvalue()
+
     def call(self, talk, token, name, arguments):
         answer = talk.ask(rpc(message('tools/call', {'name': name, 'arguments': arguments}), token=token))
         return json.loads(answer.json['result']['content'][0]['text'])
@@ -93,10 +101,7 @@ class Starting(WithFolder):
 
     def test_a_taken_port_is_one_line_and_1(self):
         first = self.process()
-        with redirect_stderr(StringIO()) as log:
-            status = server.main(['--port', str(first.port), '--data', os.path.join(self.folder, 'other')])
-        self.assertEqual(status, 1)
-        self.assertEqual(log.getvalue().count('\n'), 1)
+        self.refused('--port', str(first.port), '--data', os.path.join(self.folder, 'other'))
 
     def test_advertised_addresses_are_the_configured_ones(self):
         process = self.process('--base-url', 'https://connector.example')
@@ -147,16 +152,12 @@ class Starting(WithFolder):
         self.assertIn('start the server once in a terminal', done.stderr)
 
     def test_a_folder_that_is_no_repository_is_one_line_and_1_and_nobody_is_asked(self):
-        with redirect_stderr(StringIO()) as log:
-            self.assertEqual(server.main(['--port', '0', '--data', self.data, '--repo', self.folder]), 1)
-        self.assertEqual(log.getvalue(), f'server.py: {self.folder} is no bare git repository\n')
+        self.assertEqual(self.refused('--repo', self.folder), f'server.py: {self.folder} is no bare git repository\n')
 
     def test_without_git_it_says_so(self):
         repo = bare(self.folder)
-        with redirect_stderr(StringIO()) as log, mock.patch.dict(os.environ, PATH=self.folder):
-            self.assertEqual(server.main(['--demo', '--port', '0', '--data', self.data, '--repo', repo]), 1)
-        self.assertIn('git cannot be started', log.getvalue())
-        self.assertEqual(log.getvalue().count('\n'), 1)
+        with mock.patch.dict(os.environ, PATH=self.folder):
+            self.assertIn('git cannot be started', self.refused('--demo', '--repo', repo))
 
 
 class Data(WithFolder):
@@ -200,9 +201,7 @@ class Articles(WithFolder):
             self.assertEqual((status, errors.count('\n'), errors[:4]), (0, 1, 'kb: '))
 
     def test_a_folder_that_is_none_is_one_line_and_1(self):
-        with redirect_stderr(StringIO()) as log:
-            self.assertEqual(server.main(['--port', '0', '--data', self.data, '--kb', os.path.join(self.folder, 'none')]), 1)
-        self.assertEqual(log.getvalue().count('\n'), 1)
+        self.refused('--kb', os.path.join(self.folder, 'none'))
 
     def token(self):
         """Of a connection in the project that the folder lies in."""
