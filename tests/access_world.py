@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import contextmanager
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TOP)
@@ -27,6 +28,19 @@ OWNER, APPROVER = 'person:owner', 'person:aiko'
 KB_A, KB_B = Ref('knowledge_base', 'kb-a'), Ref('knowledge_base', 'kb-b')
 NOTE_A, NOTE_B = Ref('note', 'note-a1'), Ref('note', 'note-b1')
 ALL_SCOPES = access.SCOPES
+
+
+@contextmanager
+def errors_of_children():
+    """What our children say on the standard error that they share with us: a file, to be read when they have ended."""
+    with tempfile.TemporaryFile('w+') as file:
+        ours = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield file
+        finally:
+            os.dup2(ours, 2)
+            os.close(ours)
 
 
 class World:

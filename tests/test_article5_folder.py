@@ -12,6 +12,7 @@ import note_folder
 import note_store
 import runs_stage
 from tests import test_article5
+from tests.access_world import errors_of_children
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -147,7 +148,9 @@ class Loading(Folder):
 class Served(Folder):
     def test_server_py_serves_the_folder_to_a_connection_that_is_added_to_its_project(self):
         self.write('Q3 launch/Brief.md', 'one open point')
-        with runs_stage.stage(lambda tx: None, ('--notes', self.folder)) as here:
+        with errors_of_children() as said, runs_stage.stage(lambda tx: None, ('--notes', self.folder)) as here:
+            said.seek(0)
+            self.assertEqual(said.read(), 'notes: 1 loaded, 0 there before\n')
             claude = here.claude()
             claude.call('list_granted_resources', {})
             here.click('add_to_project', connection=here.connection(), project=note_folder.PROJECT)

@@ -1,6 +1,5 @@
 """Article 7's transcripts and tables, as the programs print them, and that they can fail."""
 import glob
-import io
 import json
 import os
 import signal
@@ -10,9 +9,8 @@ import tempfile
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stderr
 
-from tests.access_world import TOP
+from tests.access_world import TOP, errors_of_children
 from tests.test_ending import hear_all
 
 import codex_cases
@@ -127,9 +125,11 @@ class Stage(unittest.TestCase):
                 self.assertEqual(os.listdir(folder), [])
 
     def test_a_server_that_does_not_start_is_an_error_and_not_a_wait(self):
-        with redirect_stderr(io.StringIO()), self.assertRaises(RuntimeError):
-            with runs_stage.stage(runs_access.seed, ('--check', 'nonsense')):
+        with errors_of_children() as said:
+            with self.assertRaises(RuntimeError), runs_stage.stage(runs_access.seed, ('--check', 'nonsense')):
                 pass
+            said.seek(0)
+            self.assertIn("invalid choice: 'nonsense'", said.read(), 'the person reads why')
 
     def test_a_click_that_is_refused_names_its_code(self):
         with runs_stage.stage(runs_access.seed) as here:
