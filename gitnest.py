@@ -164,11 +164,15 @@ def create_change_set(tx: Tx, repository: str, work: Optional[str], title: str, 
     return change_set
 
 
-def revise(tx: Tx, change_set: str, imports: List[dict]) -> int:
-    """Other imports from now on: a new version, whose composition is yet to be made."""
-    tx.execute('UPDATE gitnest_change_sets SET imports = ?, version = version + 1 WHERE change_set = ?',
-               (json.dumps(check_imports(imports)), change_set))
-    return find(tx, change_set).version
+def revise(tx: Tx, change_set: str, imports: List[dict], version: int) -> int:
+    """Other imports than those of `version`: a new one, whose composition is yet to be made. Or stale_version."""
+    words = json.dumps(check_imports(imports))
+    swapped = tx.execute('UPDATE gitnest_change_sets SET imports = ?, version = version + 1 '
+                         'WHERE change_set = ? AND version = ?', (words, change_set, version))
+    current = find(tx, change_set).version
+    if not swapped.rowcount:
+        raise Refusal('stale_version', 'the change set was revised in between: read it again', current_version=current)
+    return current
 
 
 def find(tx: Tx, change_set: str) -> ChangeSet:

@@ -10,10 +10,11 @@ from typing import Any, Callable, Dict
 import access
 import git_paths
 import gitnest
+import gitnest_proposals
 import schema
 import workspace as workspaces
 from tools import ID, State, arguments_of, integer, text
-from tools_gitnest_work import IMPORTS, OID
+from tools_gitnest_work import IMPORTS, OID, VERSION
 from versioned import Ref, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -26,7 +27,7 @@ POLICY = arguments_of({'repository_id': ID}, {
 CHECK = arguments_of({'change_set_id': ID, 'composition_oid': OID,
                       'check': {'type': 'string', 'pattern': gitnest.NAME_PATTERN},
                       'status': {'type': 'string', 'enum': ['passed', 'failed']}}, {'detail': text(0, 2_000)})
-REVISION = arguments_of({'change_set_id': ID, 'imports': IMPORTS})
+REVISION = arguments_of({'change_set_id': ID, gitnest_proposals.VERSION: VERSION, 'imports': IMPORTS})
 
 # --- rules --------------------------------------------------------------------
 
@@ -71,11 +72,12 @@ def record_check(state: State, person: str, arguments: dict) -> dict:
 
 
 def revise_change_set(state: State, person: str, arguments: dict) -> dict:
-    """Other imports: a new version."""
+    """Other imports than those of the version that the person has seen: a new version."""
     schema.check(REVISION, arguments)
     change_set = arguments['change_set_id']
     return changing(state, person, repository_of(state, change_set), lambda tx: {
-        'change_set_id': change_set, 'version': gitnest.revise(tx, change_set, arguments['imports'])})
+        'change_set_id': change_set,
+        'version': gitnest.revise(tx, change_set, arguments['imports'], arguments[gitnest_proposals.VERSION])})
 
 
 VERBS: Dict[str, Callable[[State, str, dict], dict]] = {

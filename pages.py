@@ -189,14 +189,16 @@ def hidden(name: str, value: str) -> str:
     return f'<input type="hidden" name="{html.escape(name)}" value="{html.escape(value)}">'
 
 
-def form(view: View, verb: str, inner: str, button: str, style: str = '', **constants: str) -> str:
+def form(view: View, verb: str, inner: str, button: str, style: str = '', files: bool = False,
+         **constants: str) -> str:
     """A form for one click. It comes back to this page, and is bound to this session and this click. '' for whoever
-    may only look: what a form holds, the page then shows as text."""
+    may only look: what a form holds, the page then shows as text. `files`: it holds a field for one."""
     if not view.may_change and verb not in ONES_OWN:
         return ''
     fields = ''.join(hidden(name, value) for name, value in constants.items())
     back = '/'.join(quote(part, safe='') for part in view.parts) + query_of(view)
-    return (f'<form method="post" action="{at(view, "do", verb)}">'
+    how = ' enctype="multipart/form-data"' if files else ''
+    return (f'<form method="post" action="{at(view, "do", verb)}"{how}>'
             f'{hidden("form_token", form_token(view.session.secret, verb))}{hidden("back", back)}{fields}{inner}'
             f'<button{f" class={style}" if style else ""}>{html.escape(button)}</button></form>')
 
@@ -210,6 +212,11 @@ def area(label: str, name: str, value: str, rows: int = 8) -> str:
     # The line feed after the tag is not part of the value: without it a text that begins with one would lose it.
     return (f'<label class="field"><span>{html.escape(label)}</span><textarea name="{html.escape(name)}" rows="{rows}" '
             f'dir="auto">\n{html.escape(value, quote=False)}</textarea></label>')
+
+
+def file_field(label: str, name: str) -> str:
+    return (f'<label class="field"><span>{html.escape(label)}</span>'
+            f'<input type="file" name="{html.escape(name)}"></label>')
 
 
 def select(label: str, name: str, options: Iterable[Tuple[str, str]], chosen: str = '') -> str:

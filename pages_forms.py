@@ -1,7 +1,8 @@
 """pages_forms.py - how a form's texts become a click's arguments.
 
-A form knows only texts, a click takes what the scripted owner would send as JSON: numbers, lists, nothing at all. One
-entry a click whose arguments are more than texts; every other form is passed on as it is, without its empty fields.
+A form knows only texts and files, a click takes what the scripted owner would send as JSON: numbers, lists, nothing
+at all. One entry a click whose arguments are more than texts; every other form is passed on as it is, without its
+empty fields.
 
 Not here: the forms (pages.py), the clicks (owner_verbs.py and its sisters).
 """
@@ -9,11 +10,13 @@ import base64
 import json
 import re
 import secrets
+from itertools import count, takewhile
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 from urllib.parse import parse_qsl
 
 import gitnest
 import owner
+from gitnest_proposals import VERSION
 from tools import State
 from versioned import invalid, is_text
 from wire import Request
@@ -24,30 +27,77 @@ FIELDS = 2_000                            # of one form: a checklist of tools, a
 OURS = ('form_token', 'back')
 NUMBER = re.compile(r'-?(0|[1-9][0-9]{0,15})')
 DECIMAL = re.compile(r'-?(0|[1-9][0-9]{0,15})(\.[0-9]{1,15})?')
+BOUNDARY = re.compile(r'boundary="?([0-9A-Za-z\'()+_,./:=? -]{1,70})', re.IGNORECASE)
+DISPOSITION = re.compile(r'^content-disposition: *form-data; *name="([^"]*)"(?:; *filename="([^"]*)")?',
+                         re.IGNORECASE | re.MULTILINE)
+PART_TYPE = re.compile(r'^content-type: *([^\s;]+)', re.IGNORECASE | re.MULTILINE)
+NO_TYPE = 'application/octet-stream'
+
+
+class Upload(NamedTuple):
+    """A file that a person chose."""
+    name: str
+    media_type: str
+    content: bytes
 
 
 class Sent(NamedTuple):
-    """A form: its fields, and every value of those that were sent more than once."""
+    """A form: its fields, every value of those that were sent more than once, and the files."""
     fields: Dict[str, str]
     lists: Dict[str, List[str]]
+    files: Dict[str, Upload] = {}
 
+
+Fields = Tuple[List[Tuple[str, str]], Dict[str, Upload]]
 
 # --- rules --------------------------------------------------------------------
 
 def read(request: Request) -> Sent:
     """Raises invalid_argument for what is no form. Line ends are \\n, whatever the browser makes of them."""
-    if owner.media_type(request) != 'application/x-www-form-urlencoded':
-        raise invalid('form', 'application/x-www-form-urlencoded')
+    readers = {'application/x-www-form-urlencoded': read_pairs, 'multipart/form-data': read_parts}
+    if owner.media_type(request) not in readers:
+        raise invalid('form', ' or '.join(readers))
     try:
-        pairs = parse_qsl(request.body.decode('utf-8'), keep_blank_values=True, errors='strict', max_num_fields=FIELDS)
-    except ValueError:                                     # not UTF-8, or too many fields
+        pairs, files = readers[owner.media_type(request)](request)
+    except ValueError:                                     # not UTF-8, too many fields, or no parts
         pairs = None
     if pairs is None or not all(is_text(value) for _, value in pairs):
         raise invalid('form', f'text of at most {FIELDS} fields')
     lists: Dict[str, List[str]] = {}
     for name, value in pairs:
         lists.setdefault(name, []).append(value.replace('\r\n', '\n'))
-    return Sent({name: values[0] for name, values in lists.items()}, lists)
+    return Sent({name: values[0] for name, values in lists.items()}, lists, files)
+
+
+def read_pairs(request: Request) -> Fields:
+    return parse_qsl(request.body.decode('utf-8'), keep_blank_values=True, errors='strict', max_num_fields=FIELDS), {}
+
+
+def read_parts(request: Request) -> Fields:
+    """As browsers send a form with files (HTML, multipart form data; RFC 7578). Raises ValueError."""
+    boundary = BOUNDARY.search(request.headers['content-type'])
+    parts = (b'\r\n' + request.body).split(b'\r\n--' + boundary.group(1).encode()) if boundary else []
+    if not 2 < len(parts) <= FIELDS + 2 or parts[0] or parts[-1].strip() != b'--':
+        raise ValueError('no parts')
+    pairs, files = [], {}
+    for part in parts[1:-1]:
+        head, _, content = part.partition(b'\r\n\r\n')
+        named, kind = DISPOSITION.search(head.decode('utf-8')), PART_TYPE.search(head.decode('utf-8'))
+        if not named:
+            raise ValueError('a part without a name')
+        name, filename = named.group(1), named.group(2)
+        if filename is None:
+            pairs.append((name, content.decode('utf-8')))
+        elif filename or content:                          # else none was chosen
+            files[name] = Upload(file_name(filename), kind.group(1) if kind else NO_TYPE, content)
+    return pairs, files
+
+
+def file_name(sent: str) -> str:
+    """Without the three escapes of the HTML standard, and without the folders that some browsers send along."""
+    for escape, character in (('%22', '"'), ('%0D', '\r'), ('%0A', '\n')):
+        sent = sent.replace(escape, character)
+    return re.split(r'[/\\]', sent)[-1]
 
 
 def arguments(state: State, workspace: str, verb: str, sent: Sent) -> dict:
@@ -208,11 +258,45 @@ def member(state: State, sent: Sent) -> dict:
 
 
 def file(state: State, sent: Sent) -> dict:
-    """A text as a file: what a form without a script can send."""
+    """The file that was chosen; without one, the text."""
     found = plain(state, sent)
-    words = sent.fields.get('text', '')
-    found.pop('text', None)
-    return {**found, 'media_type': 'text/plain', 'content_base64': base64.b64encode(words.encode()).decode()}
+    words = found.pop('file_text', '')
+    chosen = sent.files.get('file') or Upload('', 'text/plain', words.encode())
+    return {**found, 'name': found.get('name', chosen.name), 'media_type': chosen.media_type,
+            'content_base64': base64.b64encode(chosen.content).decode()}
+
+
+def revision(state: State, sent: Sent) -> dict:
+    with state.db.read() as tx:
+        imports = json.loads(gitnest.find(tx, sent.fields.get('change_set_id', '')).imports)
+    before: Dict[str, List[str]] = {}
+    for one in imports:
+        for path, content in one['files']:
+            before.setdefault(path, []).append(content)
+    return {'change_set_id': sent.fields['change_set_id'], VERSION: number(VERSION, sent.fields),
+            'imports': imports_of(sent.fields, before)}
+
+
+def imports_of(fields: Dict[str, str], before: Dict[str, List[str]]) -> List[dict]:
+    """message.0, path.0.0, content.0.0, path.0.1, ... What was emptied is left out. `before`: contents by path."""
+    found: List[dict] = []
+    for nth in takewhile(lambda nth: f'message.{nth}' in fields, count()):
+        files = []
+        for place in takewhile(lambda place: f'path.{nth}.{place}' in fields, count()):
+            path, content = fields[f'path.{nth}.{place}'], fields.get(f'content.{nth}.{place}', '')
+            if path:
+                files.append({'path': path, 'content': line_ends(before.get(path, []), content)})
+        if files or fields[f'message.{nth}']:
+            found.append({'message': fields[f'message.{nth}'], 'files': files})
+    return found
+
+
+def line_ends(before: List[str], sent: str) -> str:
+    """A form makes \\n of every line end: a text keeps those that it had."""
+    for each in before:
+        if sent == each.replace('\r\n', '\n').replace('\r', '\n'):
+            return each
+    return sent.replace('\n', '\r\n') if any(each.count('\r\n') == each.count('\n') > 0 for each in before) else sent
 
 
 SHAPES: Dict[str, Callable[[State, Sent], dict]] = {
@@ -221,7 +305,7 @@ SHAPES: Dict[str, Callable[[State, Sent], dict]] = {
     'create_channel': channel, 'set_member': member, 'attach_file': file, 'create_room': with_id('room_id', 'name'),
     'add_person': with_id('of', 'name'), 'save_article': article, 'save_note': note_save, 'save_tools': ticks,
     'create_record': record, 'save_record': record, 'set_sharing': switch, 'set_gitnest': switch, 'move_item': moved,
-    'decide': decision, 'set_policy': policy,
+    'decide': decision, 'set_policy': policy, 'revise_change_set': revision,
 }
 IN_WORKSPACE = ('add_assistant', 'create_project', 'create_note', 'create_knowledge_base', 'create_record_channel',
                 'create_channel', 'create_room', 'create_repository', 'move_item', 'set_role', 'add_person',

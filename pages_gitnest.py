@@ -7,12 +7,15 @@ check elsewhere, and the owner's side records how it ended, for one composed com
 Not here: proposals and their cards (pages_approval.py), the clicks (owner_gitnest.py, owner_gitnest_work.py).
 """
 import html
+import json
 from typing import List, Tuple
 
 import gitnest
 import pages
 import pages_approval
-from pages import View, area, between, card, details, field, form, listed, soft, tag, text, when
+import pages_forms
+from gitnest_proposals import VERSION
+from pages import View, area, between, block, card, details, field, form, link, listed, soft, tag, text, when
 from pages_content import item_name, whereabouts
 from versioned import Ref, Tx
 
@@ -23,19 +26,24 @@ GITNEST = ('Assistants never write here: they propose, and you decide under Need
 POLICY = ('Read again at every approval of a publication: required checks must have passed for the very commit, and '
           'marked paths ask you to look twice.')
 NO_SET = 'None yet. An assistant proposes work and change sets; each waits under Needs your approval first.'
+REVISE = 'A new version: it is composed anew, and whatever was proposed for this one is refused as stale.'
+TOO_LARGE = 'It is too large for a form: the click revise_change_set takes it.'
+FORM_CHARACTERS = 1_000_000               # of all files; in a form a byte may take three
 CHECKS = {'passed': 'good', 'failed': 'bad', 'queued': 'note'}
 SHORT = 10                                # characters of a commit's id that a person compares
 
 # --- rules --------------------------------------------------------------------
 
 def repository(view: View) -> Tuple[str, str]:
+    if len(view.parts) > 2:
+        return one_change_set(view)
     ref = Ref('repository', view.parts[1])
     with view.state.db.read() as tx:
         name = item_name(tx, view, ref)
         is_on = tx.execute('SELECT gitnest_on FROM repositories WHERE repository = ?', (ref.id,)).fetchone() == (1,)
         policy, work = gitnest.policy(tx, ref.id), gitnest.list_work(tx, ref.id)
         shown_sets, more_sets = pages.a_page(view, work['change_sets'], lambda one: one['change_set_id'], 'sets')
-        sets = [change_set(tx, view, one['change_set_id']) for one in shown_sets]
+        sets = [change_set(tx, view, gitnest.find(tx, one['change_set_id'])) for one in shown_sets]
         results = gitnest.saved_results(tx, ref.id, None)['results']
         decided = decided_part(tx, view, ref.id)
     switch = form(view, 'set_gitnest', '', 'Switch GitNest off' if is_on else 'Switch GitNest on', repository_id=ref.id,
@@ -80,15 +88,15 @@ def newest(found: List[dict]) -> str:
     return soft(f'These are the newest {gitnest.LISTED}.') if len(found) == gitnest.LISTED else ''
 
 
-def change_set(tx: Tx, view: View, one: str) -> str:
+def change_set(tx: Tx, view: View, found: gitnest.ChangeSet) -> str:
     """Its version and commit as a publication would pin them, and the checks of that commit."""
-    found = gitnest.find(tx, one)
-    head = between(f'<h3>{text(found.title)}</h3>', tag(f'version {found.version}'))
+    head = between(f'<h3>{link(view, found.title, "repository", found.repository, found.change_set)}</h3>',
+                   tag(f'version {found.version}'))
     if found.composition_oid is None:
         return head + soft('Not composed yet.')
     checks = [between(f'<span>{text(each["name"])} {tag(each["status"], CHECKS[each["status"]])}</span>',
                       verdicts(view, found, each['name']))
-              for each in gitnest.checks_of(tx, one, found.composition_oid)]
+              for each in gitnest.checks_of(tx, found.change_set, found.composition_oid)]
     commit = f'<p class="soft">Composed commit <code>{html.escape(found.composition_oid[:SHORT])}</code> for ' \
              f'{text(found.target_branch)}</p>'
     return head + commit + listed(checks, 'No check is required.')
@@ -99,6 +107,43 @@ def verdicts(view: View, found: gitnest.ChangeSet, name: str) -> str:
     ours = {'change_set_id': found.change_set, 'composition_oid': found.composition_oid, 'check': name}
     return ('<div class="row">' + form(view, 'record_check', '', 'It passed', status='passed', **ours) +
             form(view, 'record_check', '', 'It failed', status='failed', **ours) + '</div>')
+
+
+def one_change_set(view: View) -> Tuple[str, str]:
+    """What is in it, to be read and revised: over exactly the version that the page showed."""
+    ref = Ref('repository', view.parts[1])
+    with view.state.db.read() as tx:
+        name = item_name(tx, view, ref)
+        found = gitnest.find_in(tx, ref.id, view.parts[2])
+        state = change_set(tx, view, found)
+    imports = json.loads(found.imports)
+    parts = [card(f'Import {number}', f'<p>{text(one["message"])}</p>', *(
+        f'<h3><bdi>{html.escape(path)}</bdi></h3>{block(content)}' for path, content in one['files']))
+        for number, one in enumerate(imports, 1)]
+    revise = details('Change the imports', revision_form(view, found, imports), bool(view.sent))
+    return found.title, (card('State', state) + ''.join(parts) +
+                         (card('Revise', soft(REVISE), revise) if view.may_change else '') +
+                         f'<p>{link(view, "Back to " + name, "repository", ref.id)}</p>')
+
+
+def revision_form(view: View, found: gitnest.ChangeSet, imports: List[dict]) -> str:
+    """As it is stored, or as it was typed when that was refused; with room for one more file and one more import."""
+    if sum(len(content) for one in imports for _, content in one['files']) > FORM_CHARACTERS:
+        return soft(TOO_LARGE)
+    rows = [(one['message'], one['files']) for one in imports]
+    if 'message.0' in view.sent:
+        rows = [(one['message'], [(file['path'], file['content']) for file in one['files']])
+                for one in pages_forms.imports_of(view.sent, {})]
+    inner = ''
+    for number, (message, files) in enumerate([*rows, ('', [])]):
+        fields = field('Message; empty: no such import', f'message.{number}', message, more='')
+        for place, (path, content) in enumerate([*files, ('', '')]):
+            label = f'Path of file {place + 1}; empty: no such file'
+            fields += (field(label, f'path.{number}.{place}', path, more='') +
+                       area('Its content', f'content.{number}.{place}', content, min(12, content.count('\n') + 2)))
+        inner += f'<fieldset><legend>Import {number + 1}</legend>{fields}</fieldset>'
+    return form(view, 'revise_change_set', inner, 'Save as a new version', change_set_id=found.change_set,
+                **{VERSION: str(found.version)})
 
 
 def policy_form(view: View, repository_id: str, policy: gitnest.Policy) -> str:

@@ -11,7 +11,9 @@ import html
 import json
 import secrets
 from typing import Dict, Sequence, Tuple
+from urllib.parse import quote
 
+import note_people
 import note_store
 import note_tabs
 import owner
@@ -19,6 +21,7 @@ import pages
 from pages import View, area, block, card, field, form, link, listed, soft, text, when
 from pages_content import actor_name, item_name, whereabouts
 from versioned import Ref
+from wire import Response
 
 # --- data ---------------------------------------------------------------------
 
@@ -27,6 +30,9 @@ HISTORY_SHOWN = 20
 WHOLE_NOTE = 'It belongs to the whole Note: a save in any tab moves it.'
 FILES = 'An assistant sees their names and sizes, never content or a download link.'
 NO_TEXT = 'It is no text: nothing of it is shown here.'
+DOWNLOAD = (('Content-Type', 'application/octet-stream'), ('X-Content-Type-Options', 'nosniff'),
+            ('Content-Security-Policy', "default-src 'none'; sandbox"), ('Cache-Control', 'no-store'),
+            ('Referrer-Policy', 'no-referrer'))
 KEPT = ('Not saved: somebody saved this Note first. Your words for {} are kept here, {}. Put what is still right into '
         'the tab, save, then drop the draft.')
 
@@ -125,27 +131,43 @@ def attachments(view: View) -> str:
     # Only http and https come into the store, and rel keeps this page's address from the page that is linked.
     sources = [f'<a href="{html.escape(one["url"])}" rel="noopener noreferrer nofollow">{text(one["url"])}</a>'
                for one in found['sources']]
-    attach = form(view, 'attach_file', field('Name', 'name', 'notes.txt', more='required maxlength="200"') +
-                  area('Text', 'text', '', 4), 'Attach', note_id=view.parts[1], idempotency_key=new_key())
+    inner = (pages.file_field(f'File, at most {note_people.FILE_BYTES:,} bytes', 'file') +
+             area('or a text', 'file_text', view.sent.get('file_text', ''), 4) +
+             field('Name; empty: as the file is called', 'name', view.sent.get('name', ''), more='maxlength="200"'))
+    attach = form(view, 'attach_file', inner, 'Attach', files=True, note_id=view.parts[1], idempotency_key=new_key())
     return card('Files and Sources', soft(FILES), listed(files + sources, 'None.'),
-                pages.details('Attach a text as a file', attach))
+                pages.details('Attach a file', attach))
 
 
 def file(view: View) -> Tuple[str, str]:
-    """A file of a Note as text. Nothing here is a link to its bytes: what somebody attached must not run as a page."""
-    ask = {'note_id': view.parts[1], 'file_id': view.parts[2]}
-    content = base64.b64decode(owner.run(view.state, view.session.person, 'read_file', ask)['content_base64'])
+    """A file of a Note as text: what somebody attached must not run as a page."""
+    one, content = read_file(view)
     with view.state.db.read() as tx:
         name = item_name(tx, view, Ref('note', view.parts[1]))
-        files = note_store.list_note_attachments(tx, '', ask, view.now_us)['files']
-    one = next(one for one in files if one['file_id'] == view.parts[2])
     try:
         shown = block(content.decode('utf-8'))
     except UnicodeDecodeError:
         shown = soft(NO_TEXT)
     head = (f'<p class="soft">{text(one["media_type"])}, {len(content):,} bytes, added '
             f'{when(one["added_at"], view.now_us)}</p>')
-    return one['name'], head + card('Content', shown) + f'<p>{link(view, "Back to " + name, "note", view.parts[1])}</p>'
+    links = link(view, 'Download', 'download', *view.parts[1:]), link(view, 'Back to ' + name, 'note', view.parts[1])
+    return one['name'], head + card('Content', shown) + f'<p class="row">{" ".join(links)}</p>'
+
+
+def download(view: View) -> Response:
+    """Its bytes, for a folder and not for the window: no browser makes a page of these headers."""
+    one, content = read_file(view)
+    disposition = "attachment; filename*=UTF-8''" + quote(one['name'], safe='')
+    return Response(200, (*DOWNLOAD, ('Content-Disposition', disposition)), content)
+
+
+def read_file(view: View) -> Tuple[dict, bytes]:
+    """(what is known of the file, its content), for whoever may see it."""
+    ask = {'note_id': view.parts[1], 'file_id': view.parts[2]}
+    content = base64.b64decode(owner.run(view.state, view.session.person, 'read_file', ask)['content_base64'])
+    with view.state.db.read() as tx:
+        files = note_store.list_note_attachments(tx, '', ask, view.now_us)['files']
+    return next(one for one in files if one['file_id'] == view.parts[2]), content
 
 
 def history(view: View, labels: Dict[str, str]) -> str:

@@ -7,7 +7,7 @@ function of PAGES, and a form is a click of owner.VERBS: the same functions that
 Not here: who the person is (owner.py), the pages (pages_connected.py and its sisters), a form's fields
 (pages_forms.py).
 """
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Tuple, Union
 from urllib.parse import parse_qsl, unquote
 
 import access
@@ -31,15 +31,16 @@ from wire import Request, Response
 
 STATUS = {'owner_required': 401, 'forged_form': 403, 'role_too_low': 403, 'not_found': 404, 'gone': 404,
           'invalid_argument': 400, 'storage_busy': 503}           # any other: 409
+Page = Callable[[View], Union[Tuple[str, str], Response]]         # its title and body; a download answers by itself
 # The first part of the path: the least and the most parts that follow it, and the page.
-PAGES: Dict[str, Tuple[int, int, Callable[[View], Tuple[str, str]]]] = {
+PAGES: Dict[str, Tuple[int, int, Page]] = {
     '': (0, 0, pages_connected.home), 'connection': (1, 1, pages_connected.connection),
     'approval': (0, 1, pages_approval.approval), 'projects': (0, 0, pages_content.projects),
     'project': (1, 1, pages_content.project), 'knowledge_base': (1, 3, pages_articles.knowledge_base),
     'note': (1, 2, pages_notes.note), 'version': (2, 2, pages_notes.version), 'file': (2, 2, pages_notes.file),
-    'events': (2, 2, pages_content.events),
+    'download': (2, 2, pages_notes.download), 'events': (2, 2, pages_content.events),
     'record_channel': (1, 2, pages_project.record_channel), 'channel': (1, 2, pages_project.channel),
-    'room': (1, 1, pages_project.room), 'repository': (1, 1, pages_gitnest.repository),
+    'room': (1, 1, pages_project.room), 'repository': (1, 2, pages_gitnest.repository),
     'session': (1, 1, pages_project.session), 'people': (0, 0, pages_project.people),
 }
 STALE = ('Not saved: somebody saved this in between. It is shown as it is now; what you wrote is still in the form. '
@@ -61,7 +62,7 @@ def path_parts(path: str) -> List[str]:
     return [unquote(part, errors='replace') for part in path.split('/')[3:] if part]
 
 
-def find_page(parts: List[str]) -> Callable[[View], Tuple[str, str]]:
+def find_page(parts: List[str]) -> Page:
     name, rest = (parts[0], len(parts) - 1) if parts else ('', 0)
     least, most, function = PAGES.get(name, (1, 0, pages_connected.home))
     if not least <= rest <= most:
@@ -112,8 +113,8 @@ def show(state: State, request: Request) -> Response:
 
 
 def shown(view: View, status: int = 200) -> Response:
-    title, body = find_page(list(view.parts))(view)
-    return pages.owner_page(view, title, body, status)
+    found = find_page(list(view.parts))(view)
+    return found if isinstance(found, Response) else pages.owner_page(view, *found, status)
 
 
 def post(state: State, request: Request) -> Response:

@@ -6,7 +6,8 @@ from tests.signin_world import Browser, World
 
 # Markup, a text that runs backwards, the end of a field, and letters of more than one byte.
 NASTY = '<script>alert(1)</script> & "quotes" \'single\' \u202egnp.exe <b>bold</b> \u05e9\u05dc\u05d5\u05dd </textarea> é🚀'
-FORM = re.compile(r'<form method="post" action="([^"]+)">(.*?)</form>', re.DOTALL)
+FORM = re.compile(r'<form method="post" action="([^"]+)"(?: enctype="[^"]+")?>(.*?)</form>', re.DOTALL)
+BOUNDARY = b'----WebKitFormBoundary4rG7'
 INPUT = re.compile(r'<input ([^>]*)>')
 
 
@@ -20,13 +21,22 @@ class Person(Browser):
         return [(html.unescape(action), fields_of(inner)) for action, inner in FORM.findall(page.text)
                 if action.endswith('/do/' + verb)]
 
-    def send(self, page, verb, number=0, **fields):
-        """Fill in one form of a page and send it."""
+    def send(self, page, verb, number=0, files=None, **fields):
+        """Fill in one form of a page and send it; `files`: name -> (file's name, media type, content), '' and b'' for
+        a field in which none was chosen."""
         address, there = self.forms(page, verb)[number]
-        return self.post(address, {**there, **fields})
+        if files is None:
+            return self.post(address, {**there, **fields})
+        parts = [(name, '', value.encode()) for name, value in {**there, **fields}.items() if name not in files]
+        parts += [(name, f'; filename="{called}"\r\nContent-Type: {kind}', content)
+                  for name, (called, kind, content) in files.items()]
+        body = b''.join(b'--%b\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n' % (
+            BOUNDARY, name.encode(), more.encode(), content) for name, more, content in parts)
+        kind = {'Content-Type': 'multipart/form-data; boundary=' + BOUNDARY.decode()}
+        return self.post(address, body + b'--%b--\r\n' % BOUNDARY, kind)
 
     def crawl(self):
-        """Every page that links lead to: {address: page}."""
+        """Every page that links lead to, no downloads: {address: page}."""
         found, waiting = {}, [self.home]
         while waiting:
             at = waiting.pop()
@@ -34,7 +44,7 @@ class Person(Browser):
                 found[at] = page = self.get(at)
                 links = [html.unescape(one) for one in re.findall(r'<a href="([^"]+)"', page.text)]
                 waiting += [one if one.startswith('/') else at.split('?')[0] + one for one in links
-                            if one.startswith((self.home, '?'))]
+                            if one.startswith((self.home, '?')) and '/download/' not in one]
         return found
 
 

@@ -137,8 +137,8 @@ class Browser:
     def get(self, path):
         return self.keep(self.world.http('GET', path, self.headers(urlsplit(path).path)))
 
-    def post(self, path, fields):
-        more = dict(self.headers(urlsplit(path).path), Origin=self.world.base_url)
+    def post(self, path, fields, more=None):
+        more = dict(self.headers(urlsplit(path).path), Origin=self.world.base_url, **(more or {}))
         return self.keep(self.world.form(path, fields, more))
 
     def open_consent(self, client, **changed):

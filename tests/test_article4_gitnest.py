@@ -91,7 +91,8 @@ class Gitnest(Proposing):
 
     def revise(self, change_set):
         with self.db.write() as tx:
-            return gitnest.revise(tx, change_set, [{'message': 'other', 'files': [{'path': 'b', 'content': 'b\n'}]}])
+            return gitnest.revise(tx, change_set, [{'message': 'other', 'files': [{'path': 'b', 'content': 'b\n'}]}],
+                                  gitnest.find(tx, change_set).version)
 
     def pulls(self):
         with self.db.read() as tx:

@@ -72,7 +72,7 @@ class OverHttp(unittest.TestCase):
         self.assertEqual(git(self.provider, 'rev-parse', f'change-sets/{change_set}'), oid)
         self.assertEqual(self.do('propose_gitnest_native_publication', **pins)['status'], 'executed')
         self.assertEqual(self.do('propose_gitnest_check_rerun', **pins, check='tests')['runs'], 2)
-        self.click('revise_change_set', change_set_id=change_set, imports=[
+        self.click('revise_change_set', change_set_id=change_set, expected_change_set_version=1, imports=[
             {'message': 'Other', 'files': [{'path': 'b', 'content': 'b'}]}])
         self.assertEqual(self.propose('propose_gitnest_native_publication', **pins)['current_version'], 2)
         kinds = [one['kind'] for one in self.call('list_gitnest_saved_results', change_set_id=change_set)['results']]

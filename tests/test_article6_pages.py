@@ -556,6 +556,45 @@ class GitNest(Case):
         self.assertIn('I have looked twice at what is marked above', card.text)
         self.assertIn('Approved and carried out.', self.decide(made['proposal_id'], second_look='yes'))
 
+    def test_a_change_set_is_revised_over_the_version_that_was_shown_and_its_texts_keep_their_line_ends(self):
+        _, token = self.active()
+        self.decide(self.propose(token))
+        dos, mixed = 'one\r\ntwo\r\n', 'one\r\ntwo\n'
+        made = self.tool(token, 'propose_gitnest_change_set', repository_id='site', title='Docs', target_branch='main',
+                         imports=[{'message': 'Docs', 'files': [{'path': 'dos', 'content': dos}, {'path': 'mixed', 'content': mixed},
+                                                                {'path': 'gone', 'content': 'x'}]},
+                                  {'message': 'Nasty', 'files': [{'path': 'nasty', 'content': '\n' + NASTY}]}],
+                         idempotency_key='gitnest-set-1')
+        self.decide(made['proposal_id'])
+        one = self.tool(token, 'list_gitnest_work', repository_id='site')['change_sets'][0]['change_set_id']
+        self.assertIn(f'/repository/site/{one}', self.owner.page('repository', 'site').text)
+        page = self.owner.page('repository', 'site', one)
+        self.assertEqual(self.owner.send(page, 'revise_change_set', **{
+            'content.0.0': 'one\r\n2\r\n', 'path.0.2': '', 'path.1.1': 'new', 'content.1.1': 'new\r\n',
+            'message.2': 'A third', 'path.2.0': 'third', 'content.2.0': '3'}).status, 303)
+        self.assertEqual(self.imports(one), [
+            {'message': 'Docs', 'files': [['dos', 'one\r\n2\r\n'], ['mixed', mixed]]},
+            {'message': 'Nasty', 'files': [['nasty', '\n' + NASTY], ['new', 'new\n']]},
+            {'message': 'A third', 'files': [['third', '3']]}])
+        reply = self.owner.send(page, 'revise_change_set', **{'content.1.0': 'typed in vain'})
+        self.assertEqual(reply.status, 409)
+        self.assertIn('somebody saved this in between', reply.text)
+        self.assertIn('typed in vain', reply.text)
+        fields = self.owner.forms(reply, 'revise_change_set')[0][1]
+        self.assertEqual((fields['expected_change_set_version'], fields['path.0.2']), ('2', 'gone'))
+        self.assertEqual(self.owner.send(reply, 'revise_change_set', **{'path.0.0': '../etc'}).status, 400)
+        self.assertEqual(self.owner.send(reply, 'revise_change_set').status, 303)
+        self.assertEqual(self.imports(one)[1]['files'], [['nasty', 'typed in vain']])
+        self.assertEqual(self.owner.page('repository', 'site', 'none').status, 404)
+        self.world.click('set_role', of='mika', kind='repository', id='site', role='viewer')
+        mika = Person(self.world, 'mika')
+        shown = mika.page('repository', 'site', one)
+        self.assertEqual((shown.status, mika.forms(shown, 'revise_change_set')), (200, []))
+        self.assertNotIn('Revise', shown.text)
+
+    def imports(self, change_set):
+        return json.loads(self.world.rows('SELECT imports FROM gitnest_change_sets WHERE change_set = ?', change_set)[0][0])
+
 
 class Colleague(Case):
     """Anybody can play the colleague of article 5."""

@@ -8,6 +8,7 @@ from unittest import mock
 from tests.pages_world import NASTY, Person
 from tests.test_article6_pages import Case
 
+import note_people
 import pages
 import pages_articles
 import proposal_card
@@ -285,16 +286,59 @@ class PeopleAndFiles(Case):
         self.assertEqual(mika.page('note', 'q3-launch').status, 404)
         self.assertNotIn('Mika', words(self.owner.page('people')))
 
+    def attach(self, called='', kind='application/octet-stream', content=b'', **fields):
+        return self.owner.send(self.owner.page('note', 'q3-launch'), 'attach_file', files={'file': (called, kind, content)},
+                               **fields)
+
+    def files(self, page):
+        return {name: html.unescape(at) for at, name in
+                re.findall(r'<a href="([^"]+/file/[^"]+)"><bdi>(.*?)</bdi>', page.text)}
+
+    def test_a_file_comes_back_byte_for_byte_and_only_as_a_download(self):
+        every_byte = bytes(range(256)) * 7 + b'\r\n--\r\n\r\n'
+        for called, shown in (('plan %22é%22.pdf', 'plan "é".pdf'), ('C:\\scans\\page.html', 'page.html')):
+            with self.subTest(called=called):
+                self.assertEqual(self.attach(called, 'text/html', every_byte).status, 303)
+                page = self.owner.page('note', 'q3-launch')
+                read = self.owner.get(self.files(page)[html.escape(shown)])
+                self.assertIn('text/html , 1,800 bytes', words(read))
+                got = self.owner.get(html.unescape(re.search(r'<a href="([^"]+/download/[^"]+)"', read.text).group(1)))
+                self.assertEqual(got.body, every_byte)
+                self.assertEqual((got['content-type'], got['x-content-type-options']), ('application/octet-stream', 'nosniff'))
+                self.assertIn('sandbox', got['content-security-policy'])
+                self.assertTrue(got['content-disposition'].startswith("attachment; filename*=UTF-8''"))
+        self.assertEqual(self.owner.page('download', 'q3-launch', 'file_none').status, 404)
+        self.assertEqual(self.owner.page('download', 'q3-launch').status, 404)
+
+    def test_a_form_with_files_that_is_none_is_refused_by_name_and_too_large_a_file_attaches_nothing(self):
+        before = self.owner.page('note', 'q3-launch').text.count('/file/')
+        address, _ = self.owner.forms(self.owner.page('note', 'q3-launch'), 'attach_file')[0]
+        for kind, body in (('multipart/form-data', b'x'), ('multipart/form-data; boundary=b', b'--b\r\n'),
+                           ('multipart/form-data; boundary=b', b'--b\r\n\r\n\r\n--b--\r\n'),
+                           ('multipart/form-data; boundary=b', b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n\xff\r\n--b--'),
+                           ('text/plain', b'a=b')):
+            with self.subTest(body=body):
+                reply = self.owner.post(address, body, {'Content-Type': kind})
+                self.assertEqual(reply.status, 400)
+                self.assertNotIn('Traceback', reply.text)
+        self.assertEqual(self.attach('big', content=b'x' * (note_people.FILE_BYTES + 1)).status, 400)
+        self.assertEqual(self.attach(file_text='no name').status, 400)
+        self.assertEqual(self.owner.page('note', 'q3-launch').text.count('/file/'), before)
+
+    def test_what_was_typed_for_a_refused_file_stays_in_its_own_form_and_out_of_the_tab(self):
+        refused = self.attach(file_text='typed in vain')
+        fields = {verb: self.owner.forms(refused, verb)[0][1] for verb in ('attach_file', 'save_note')}
+        self.assertEqual(fields['attach_file']['file_text'], 'typed in vain')
+        self.assertNotIn('typed in vain', fields['save_note']['text'])
+
     def test_a_text_is_attached_as_a_file_and_shown_as_text_whatever_its_type_says(self):
-        reply = self.owner.send(self.owner.page('note', 'q3-launch'), 'attach_file', name='a <b>.txt', text=NASTY)
-        self.assertEqual(reply.status, 303)
+        self.assertEqual(self.attach(name='a <b>.txt', file_text=NASTY).status, 303)
         self.world.click('attach_file', note_id='q3-launch', name='page.html', media_type='text/html',
                          content_base64='PHNjcmlwdD54PC9zY3JpcHQ+', idempotency_key='file-as-page-1')
         self.world.click('attach_file', note_id='q3-launch', name='picture', media_type='image/png',
                          content_base64='/9j/AA==', idempotency_key='file-of-bytes-1')
         page = self.owner.page('note', 'q3-launch')
-        shown = {name: self.owner.get(html.unescape(at)) for at, name in re.findall(
-            r'<a href="([^"]+/file/[^"]+)"><bdi>(.*?)</bdi>', page.text)}
+        shown = {name: self.owner.get(at) for name, at in self.files(page).items()}
         self.assertEqual({one['content-type'] for one in shown.values()}, {'text/html; charset=utf-8'})
         self.assertIn(html.escape(NASTY), shown['a &lt;b&gt;.txt'].text)
         self.assertIn('&lt;script&gt;x&lt;/script&gt;', shown['page.html'].text)

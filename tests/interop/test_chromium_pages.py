@@ -5,6 +5,7 @@ With SCREENSHOTS=DIR in the environment every page is also saved there as a pict
 import json
 import os
 import re
+import tempfile
 import threading
 import unittest
 
@@ -161,6 +162,34 @@ class Newcomer(unittest.TestCase):
         self.press('Edit or delete', 'Delete')
         self.assertNotIn('Two things', self.press('Delete', 'Its author deleted it.'))
 
+    def test_a_file_is_attached_by_clicks_as_a_browser_sends_it(self):
+        content = bytes(range(256)) + b'\r\n--\r\n'
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'plan "2".pdf')
+            with open(path, 'wb') as file:
+                file.write(content)
+            self.chromium.open(self.home + 'note/q3-launch')
+            self.press('Attach a file', 'or a text')
+            self.chromium.type('input[type=file]', path, clear=False)
+            self.press('Attach', 'plan "2".pdf')
+        self.press('plan "2".pdf', 'It is no text')
+        self.assertEqual(self.world.rows('SELECT name, media_type, content FROM note_files'),
+                         [('plan "2".pdf', 'application/pdf', content)])
+
+    def test_a_change_set_is_revised_by_clicks_and_keeps_the_line_ends_that_a_browser_would_change(self):
+        furnish_repository(self.world, active_token(self.world))
+        imports = self.world.rows('SELECT imports FROM gitnest_change_sets')[0][0]
+        with self.world.state.db.write() as tx:
+            tx.execute('UPDATE gitnest_change_sets SET imports = ?', (imports.replace('\\n', '\\r\\n'),))
+        self.chromium.open(self.home + 'repository/shop')
+        self.press('Docs', 'Fourteen days')
+        self.press('Change the imports', 'Save as a new version')
+        self.chromium.type('input[name="path.0.1"]', 'docs/new.md')
+        self.chromium.type('textarea[name="content.0.1"]', 'New')
+        self.press('Save as a new version', 'version 2')
+        self.assertEqual(json.loads(self.world.rows('SELECT imports FROM gitnest_change_sets')[0][0]), [
+            {'message': 'Fourteen days', 'files': [['docs/a.md', 'Refunds\r\nwithin 14 days.\r\n'], ['docs/new.md', 'New']]}])
+
     def test_a_colleague_is_played_in_the_same_browser(self):
         self.press('People', 'Add somebody')
         self.press('Open a link for Mika', 'This link works once')
@@ -193,16 +222,22 @@ def add_hostile_words(world):
     click('add_assistant', display_name=long[:120])
 
 
-def furnished():
-    """The demo with a connection that has called, a proposal of each kind, a draft; and the addresses of every page."""
-    world = World(demo=True)
-    person = Person(world)
+def active_token(world):
+    """Of a connection that is in the demo's project."""
     connection = world.click('add_assistant', display_name='Claude research')['connection']
-    world.click('add_assistant', display_name='Claude, still pending')
     with world.state.db.write() as tx:
         access.attach(tx, connection, 'workspace', 'owner')
         token = access.issue_access_token(tx, connection, access.SCOPES, world.state.now_us(), 3600)
     world.click('add_to_project', connection=connection, project='launch-q3')
+    return token
+
+
+def furnished():
+    """The demo with a connection that has called, a proposal of each kind, a draft; and the addresses of every page."""
+    world = World(demo=True)
+    person = Person(world)
+    token = active_token(world)
+    world.click('add_assistant', display_name='Claude, still pending')
     calls = (('read_note_tab', {'note_id': 'private-ideas', 'tab_id': 'x'}), ('list_granted_resources', {}),
              ('propose_file_import', {'repository_id': 'site', 'branch': 'main', 'message': 'State the refund window',
                                       'files': [{'path': 'README.md', 'content': 'Refunds\u202e within 30 days.\n'}],
