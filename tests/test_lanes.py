@@ -2,10 +2,14 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+
+import codex_cases
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODULES = {'test_good': """
@@ -75,26 +79,57 @@ class Lanes(unittest.TestCase):
         self.use_lanes()
         self.write('test_gone', 'import os, unittest\nclass Gone(unittest.TestCase):\n def test_it(self):\n  os._exit(0)\n')
         status, lines = self.run_tests()
-        self.assertNotEqual(status, 0)
-        self.assertNotIn('OK', lines)
+        self.assertEqual((status, lines[-2]), (1, 'RuntimeError: the process of tests.test_gone.Gone.test_it ended before its '
+                                                  'module did'))
 
     def test_two_modules_run_at_the_same_time(self):
         """Each waits until the other has begun."""
-        shutil.rmtree(self.tests)
-        os.mkdir(self.tests)
+        self.write_two()
+        self.assertEqual(self.run_tests()[0], 0)
+
+    def test_ctrl_c_and_the_death_of_the_runner_end_both_and_begin_no_third(self):
+        for whom, number in ((os.killpg, signal.SIGINT), (os.kill, signal.SIGKILL)):
+            with self.subTest(signal=number):
+                self.write_two(waits_for='gone')
+                runner = subprocess.Popen([sys.executable, '-m', 'unittest'], cwd=self.folder, stderr=subprocess.DEVNULL,
+                                          start_new_session=True)
+                pids = [int(self.wait_for(name)) for name in ('test_a', 'test_b')]
+                whom(runner.pid, number)
+                self.assertEqual(runner.wait(30), -number)
+                if number == signal.SIGKILL:                  # nobody told them: they find out between two modules
+                    self.write('../gone', '')
+                deadline = time.monotonic() + 30
+                while any(map(codex_cases.runs, pids)) and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                self.assertEqual([pid for pid in pids if codex_cases.runs(pid)], [])
+                self.assertFalse(os.path.exists(os.path.join(self.folder, 'third')))
+
+    def write_two(self, waits_for=''):
+        """Modules that write who they are and wait for each other, or for something else; and one that comes after."""
+        shutil.rmtree(self.folder)
+        os.makedirs(self.tests)
         self.use_lanes()
         for name, other in (('test_a', 'test_b'), ('test_b', 'test_a')):
             self.write(name, f"""
 import os, time, unittest
 class Meets(unittest.TestCase):
     def test_the_other(self):
-        os.mkdir({name!r})
-        deadline = time.monotonic() + 20
-        while not os.path.exists({other!r}) and time.monotonic() < deadline:
+        with open('{name}.new', 'w') as file:
+            file.write(str(os.getpid()))
+        os.rename('{name}.new', '{name}')
+        deadline = time.monotonic() + 60
+        while not os.path.exists('{waits_for and waits_for + '.py' or other}') and time.monotonic() < deadline:
             time.sleep(0.01)
-        self.assertTrue(os.path.exists({other!r}))
+        self.assertLess(time.monotonic(), deadline)
 """)
-        self.assertEqual(self.run_tests()[0], 0)
+        self.write('test_c', "import os, unittest\nclass Third(unittest.TestCase):\n def test_it(self):\n  os.mkdir('third')\n")
+
+    def wait_for(self, name):
+        path, deadline = os.path.join(self.folder, name), time.monotonic() + 60
+        while not os.path.exists(path) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with open(path, encoding='ascii') as file:
+            return file.read()
 
 
 if __name__ == '__main__':
