@@ -193,9 +193,10 @@ def plain_error(status: int, code: str, message: str) -> Response:
 
 
 def first_to_close(connections: Sequence['Connection']) -> Optional['Connection']:
-    """The longest idle; with none idle the one that has been sending its request for longest; a busy one never."""
+    """Whose answer was ready longest ago; with none such the one that has been sending its request for longest; a busy
+    one never."""
     waiting = [one for one in connections if one.phase != 'busy']
-    return min(waiting, key=lambda one: (one.phase != 'idle', one.since)) if waiting else None
+    return min(waiting, key=lambda one: (one.phase == 'reading', one.since)) if waiting else None
 
 
 # --- I/O ----------------------------------------------------------------------
@@ -209,7 +210,7 @@ class Connection:
         self.become('idle')
 
     def become(self, phase: str) -> None:
-        """'idle' between requests, 'reading' one, 'busy' answering it."""
+        """'idle' between requests, 'reading' one, 'busy' with it, 'sending' the answer, which makes it idle."""
         self.phase, self.since = phase, time.monotonic()
 
 
@@ -269,6 +270,7 @@ def converse(connection: Connection, handle: Handle, limits: Limits, stopping: t
         try:
             request = read_request(connection, limits)
         except BadRequest as bad:
+            connection.become('sending')
             connection.sock.settimeout(limits.idle_s)
             connection.sock.sendall(encode(plain_error(bad.status, 'bad_request', str(bad)), False, int(time.time())))
             linger(connection.sock)
@@ -281,9 +283,10 @@ def converse(connection: Connection, handle: Handle, limits: Limits, stopping: t
         keep_alive = head.keep_alive and not stopping.is_set()
         if connection.sock.gettimeout() != limits.idle_s:
             connection.sock.settimeout(limits.idle_s)
-        # Idle before the send: whoever has the answer counts as waiting. Making room stops reads, never this send.
-        connection.become('idle')
+        # No longer busy before the send: whoever has the answer, or does not take it, may go to make room.
+        connection.become('sending')
         connection.sock.sendall(encode(response, keep_alive, int(time.time()), head.method == 'HEAD'))
+        connection.phase = 'idle'                      # since the answer was ready
 
 
 def respond(handle: Handle, request: Request) -> Response:
@@ -375,13 +378,13 @@ class Server:
             self.changed.notify_all()
 
     def close_one(self) -> bool:
-        """Make room: the thread of the one closed wakes from its receive and ends."""
+        """Make room: the thread of the one closed wakes from its receive, or a send that nobody takes, and ends."""
         with self.changed:
             victim = first_to_close(list(self.connections.values()))
             if victim is None:
                 return False
             del self.connections[id(victim)]
-            shut(victim, socket.SHUT_RD)
+            shut(victim, socket.SHUT_RDWR if victim.phase == 'sending' else socket.SHUT_RD)
         return True
 
     def stop(self, grace_s: float = 5.0) -> None:

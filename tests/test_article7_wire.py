@@ -305,6 +305,22 @@ class TooMany(WithEcho):
         self.assertEqual(self.talk().ask(raw(method='GET')).status, 200)
         self.assertTrue(drips[0].is_closed())
 
+    def test_whoever_does_not_take_its_answer_is_cut_off_in_the_middle_of_it(self):
+        answer = b'x' * 30_000_000                            # more than any system keeps for a reader
+        server = wire.start('127.0.0.1', 0, lambda request: wire.Response(200, (), answer), self.limits)
+        self.addCleanup(server.stop)
+        greedy = []
+        for number in range(6):
+            greedy.append(Talk(server.port))
+            self.addCleanup(greedy[-1].sock.close)
+            greedy[-1].send(raw(method='GET'))
+            until = time.monotonic() + PATIENCE_S
+            while [one.phase for one in list(server.connections.values())] != ['sending'] * min(number + 1, 4):
+                self.assertLess(time.monotonic(), until, 'its thread is not at it')
+                time.sleep(0.001)
+        for talk in greedy[:2]:
+            self.assertLess(sum(map(len, iter(lambda: talk.sock.recv(1_000_000), b''))), len(answer))
+
     def test_the_order_in_which_connections_are_closed(self):
         def one(phase, since):
             connection = wire.Connection(None, '')
