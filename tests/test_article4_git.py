@@ -444,6 +444,15 @@ class Locks(Ground):
             pass
         self.assertEqual(self.leftovers(), ['pack-' + 'b' * 40 + '.keep'])
 
+    def test_who_publishes_leaves_the_keep_file_of_an_approval_under_way(self):
+        keep = os.path.join(self.path, 'objects', 'pack', 'pack-' + 'a' * 40 + '.keep')
+        with self.repo.lock():
+            with open(keep, 'wb') as file:
+                file.write(git_lock.KEEP)
+            with self.repo.publishing.hold():
+                self.assertTrue(os.path.exists(keep))
+        os.unlink(keep)
+
     def test_an_orphan_of_a_killed_process_keeps_the_lock_until_it_ends(self):
         code = ('import os, signal, subprocess, sys, git_repo\n'
                 f'repo = git_repo.Repository({self.path!r})\n'
