@@ -116,7 +116,8 @@ def conclude(tx: Tx, row: Proposal, git: GitFacts, step: str, problem: Optional[
     """What needs no git any more: a replay, a decline, a refusal. Written in the decision's transaction."""
     if step == 'replay':
         commit = ours(row, git)
-        record_executed(tx, row, commit, click)
+        if row.status != 'executed':                      # else it stands already, by whoever decided first
+            record_executed(tx, row, commit, click)
         return executed(commit, click.verb, replayed=True)
     if row.status != 'pending':
         return refusal(row, row.status, git.head)

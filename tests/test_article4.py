@@ -504,6 +504,19 @@ class Meanwhile(Proposing):
                 self.assertEqual((told[0]['status'], told[0]['refused']), ('executed', True))
                 self.assertEqual((self.read(proposal)['status'], self.on_main(proposal)), ('executed', 1))
 
+    def test_whoever_clicks_while_another_decides_changes_neither_who_decided_nor_what_followed(self):
+        proposal, followed = self.propose(), []
+        others = [threading.Thread(target=self.decide, args=(proposal, verb), kwargs={'approver': 'person:aiko'})
+                  for verb in ('approve', 'decline')]
+        repo = self.step('after_move', lambda: [other.start() for other in others])
+        self.decide(proposal, repo=repo, afterwards=lambda *_: followed.append(1))
+        for other in others:
+            other.join()
+        self.assertEqual((self.row(proposal).status, len(followed)), ('executed', 1))
+        with self.db.read() as tx:
+            self.assertEqual(tx.execute('SELECT approver FROM proposals WHERE proposal = ?', (proposal,)).fetchone(),
+                             (OWNER,))
+
     def test_a_push_at_each_step_is_never_overwritten(self):
         for step in STEPS:
             with self.subTest(step=step):
