@@ -8,7 +8,9 @@ Not here: what is written (git_repo.py), proposals and their recovery (proposals
 """
 import os
 import re
+import shutil
 import sys
+import tempfile
 from typing import Callable
 
 import access
@@ -25,6 +27,7 @@ from versioned import Ref, Refusal, invalid
 
 NAME = re.compile('[A-Za-z0-9][A-Za-z0-9._-]{0,99}')
 FOLDER = 'repos'
+UNNAMED = 'new-'                          # a repository being made; what a kill leaves of one is never served
 WHAT_IT_DOES = """{path}
 is about to be served. This adds a folder "osfoundry" to it, sets receive.hideRefs=refs/proposals so that no push can
 forge a decision, and from then on writes packs, refs/proposals/*, and approved commits; git gc --auto runs on it.
@@ -35,7 +38,9 @@ Go on? [y/N] """
 def serve(state: State, folder: str, repo: str, workspace: str, agreed: Callable[[str], bool]) -> None:
     """Open every repository of DATA/repos and the one of --repo into state.repositories. Raises Refusal."""
     found = [os.path.join(folder, FOLDER, name) for name in sorted(listed(os.path.join(folder, FOLDER)))]
-    for path in found + ([os.path.abspath(repo)] if repo else []):
+    if repo and os.path.realpath(repo) not in map(os.path.realpath, found):
+        found.append(os.path.abspath(repo))
+    for path in found:
         if not os.path.isdir(os.path.join(path, 'objects')):
             raise Refusal('repository_unusable', f'{path} is no bare git repository')
         if not git_repo.adopted(path) and not agreed(path):
@@ -50,6 +55,8 @@ def listed(folder: str) -> list:
 def open_one(state: State, path: str, workspace: str) -> str:
     """Open one and make it known. Where it lies already stays; a new one lies in the workspace, in no project."""
     name = repository_id(path)
+    if name in state.repositories:
+        raise Refusal('repository_unusable', f'{path}: {state.repositories[name].path} is served as {name!r} already')
     try:
         # The naive mode is the article's, and so are its processes.
         plumbing = state.config.git == 'plumbing' or state.config.mode == 'naive'
@@ -71,13 +78,22 @@ def create(state: State, folder: str, name: str, workspace: str) -> None:
         raise invalid('repository_id', 'letters, digits, dot, dash and underscore, and not end in .git')
     path = os.path.join(folder, FOLDER, name + '.git')
     if name in state.repositories or os.path.exists(path):
-        raise Refusal('already_exists', f'there is a repository {name!r} already: choose another id')
+        raise taken(name)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    unnamed = tempfile.mkdtemp(prefix=UNNAMED, dir=os.path.dirname(path))
     try:
-        git_repo.create(path).close()
-    except GitError as error:
+        git_repo.create(unnamed).close()
+        os.rename(unnamed, path)          # whole or not at all, and of two clicks at one instant one gets the name
+    except (GitError, OSError) as error:
+        shutil.rmtree(unnamed, ignore_errors=True)
+        if os.path.exists(path):
+            raise taken(name) from error
         raise Refusal('repository_unusable', str(error)) from error
     open_one(state, path, workspace)
+
+
+def taken(name: str) -> Refusal:
+    return Refusal('already_exists', f'there is a repository {name!r} already: choose another id')
 
 
 def repository_id(path: str) -> str:

@@ -193,8 +193,9 @@ def origin_is_allowed(config: Config, origin: str, request: Request) -> bool:
 
 def urlsplit_or_none(url: str) -> Any:
     try:
-        return urlsplit(url)
-    except ValueError:                     # a bracket that is not closed
+        parts = urlsplit(url)
+        return parts if parts.port != 0 else None
+    except ValueError:                     # a bracket that is not closed, a port over 65535
         return None
 
 
@@ -278,11 +279,11 @@ def open_state(config: Config) -> tools.State:
     private_folder(config.data)
     db = Database(os.path.join(config.data, 'state.db'), SCHEMAS)
     state = tools.State(db, catalogue.by_name(), config, token_only=config.check == 'token_only')
-    owner.open_owner_token(state, config.data)
-    if config.self_consent:
-        with db.write() as tx:
-            oauth.register_demo_client(tx, state.now_us())
     try:
+        owner.open_owner_token(state, config.data)
+        if config.self_consent:
+            with db.write() as tx:
+                oauth.register_demo_client(tx, state.now_us())
         load_folders(state, config)
         if config.demo and not config.self_consent:        # for a person; the scripted runs bring their own
             demo.furnish(state)

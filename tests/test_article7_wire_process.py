@@ -83,7 +83,7 @@ class Starting(WithFolder):
         for flags in (['--self-consent'], ['--check', 'token_only'], ['--mode', 'naive'], ['--inject-crash'], ['--bogus'],
                       ['--demo', '--host', '0.0.0.0'], ['--demo', '--base-url', 'https://connector.example'], ['--port', '70000'],
                       ['--demo', '--check', 'per_call'], ['--base-url', 'ftp://x'], ['--base-url', 'https://x/y'], ['--ttl', '0'],
-                      ['--base-url', 'http://['], ['--git', 'other'], ['--de'], ['--port', 'x'], ['extra']):
+                      ['--base-url', 'http://['], ['--base-url', 'http://x:99999'], ['--git', 'other'], ['--de'], ['--port', 'x'], ['extra']):
             with self.subTest(flags=flags), redirect_stderr(StringIO()), self.assertRaises(SystemExit) as ended:
                 server.parse_flags(flags)
             self.assertEqual(ended.exception.code, 2)
@@ -153,6 +153,20 @@ class Starting(WithFolder):
 
     def test_a_folder_that_is_no_repository_is_one_line_and_1_and_nobody_is_asked(self):
         self.assertEqual(self.refused('--repo', self.folder), f'server.py: {self.folder} is no bare git repository\n')
+
+    def test_two_repositories_of_one_name_are_one_line_and_1_and_naming_one_twice_is_no_matter(self):
+        os.makedirs(os.path.join(self.data, 'repos'))
+        os.chmod(self.data, 0o700)
+        ours = bare(os.path.join(self.data, 'repos'))
+        self.assertIn(f'{ours} is served as', self.refused('--demo', '--self-consent', '--repo', bare(self.folder)))
+        self.process('--demo', '--self-consent', '--repo', ours)
+
+    def test_a_start_that_fails_leaves_nothing_open(self):
+        os.mkdir(self.data, 0o700)
+        os.symlink('elsewhere', os.path.join(self.data, 'owner-token'))
+        before = threading.active_count()
+        self.refused()
+        self.assertEqual(threading.active_count(), before)
 
     def test_without_git_it_says_so(self):
         repo = bare(self.folder)
