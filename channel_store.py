@@ -191,12 +191,17 @@ def create_channel(tx: Tx, channel: str, name: str, owner: str, private: bool = 
 
 def require_inviter(tx: Tx, channel: str, person: str) -> None:
     """Whoever may edit the channel may invite to it; to a private one, its owner alone."""
+    if person != (private_owner(tx, channel) or person):
+        raise Refusal('owner_invites', 'this channel is private: only its owner can invite to it', channel_id=channel)
+
+
+def private_owner(tx: Tx, channel: str) -> Optional[str]:
+    """Whose private channel it is; None: it is an open one."""
     row = tx.execute('SELECT private, owner FROM channels WHERE channel_id = ?', (channel,)).fetchone()
     if row is None:
         raise Refusal('not_found', f'there is no channel {channel!r}', channel_id=channel)
     private, owner = row
-    if private and person != owner:
-        raise Refusal('owner_invites', 'this channel is private: only its owner can invite to it', channel_id=channel)
+    return owner if private else None
 
 
 def require_reader(tx: Tx, channel: str, person: str) -> None:
@@ -220,8 +225,12 @@ def about_messages(tx: Tx, channel: str, messages: Sequence[str]) -> Dict[str, d
             for sequence, actor, edited_us in rows}
 
 
-def set_member(tx: Tx, channel: str, handle: str, kind: str, reachable: bool) -> None:
-    """Into the roster, or reachable from now on, or no longer."""
+def set_member(tx: Tx, channel: str, handle: str, kind: str, reachable: bool, person: str) -> None:
+    """Into the roster, or reachable from now on, or no longer. Into a private one its owner lets others."""
+    owner = private_owner(tx, channel)
+    if owner and (person not in (owner, handle) or (handle == person and kind != 'person')):
+        raise Refusal('owner_invites', 'only the owner of a private channel lets others in, and a person stays one',
+                      channel_id=channel)
     count = tx.execute('SELECT count(*) FROM channel_members WHERE channel_id = ? AND handle <> ?',
                        (channel, handle)).fetchone()[0]
     if count >= MEMBERS_A_CHANNEL:
@@ -233,8 +242,8 @@ def set_member(tx: Tx, channel: str, handle: str, kind: str, reachable: bool) ->
 def remove_member(tx: Tx, channel: str, handle: str, person: str) -> None:
     """Out of the roster. Of a private channel its owner removes, or a member himself; the owner stays: without him
     nobody could let anybody in."""
-    private, owner = tx.execute('SELECT private, owner FROM channels WHERE channel_id = ?', (channel,)).fetchone()
-    if private and (handle == owner or person not in (owner, handle)):
+    owner = private_owner(tx, channel)
+    if owner and (handle == owner or person not in (owner, handle)):
         raise Refusal('owner_invites', 'only the owner of a private channel removes others from it, and he stays',
                       channel_id=channel)
     tx.execute('DELETE FROM channel_members WHERE channel_id = ? AND handle = ?', (channel, handle))

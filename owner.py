@@ -183,11 +183,11 @@ def scripted_person(tx: Tx, request: Request) -> str:
 
 def add_person(state: State, person: str, arguments: dict) -> dict:
     """Somebody new in the workspace: {of, name, role}. Only its owner says who is in it."""
-    other, name = owner_verbs.field(arguments, 'of'), owner_verbs.field(arguments, 'name')
+    other, name = owner_verbs.new_id(arguments, 'of'), owner_verbs.field(arguments, 'name')
     with state.db.write() as tx:
         workspace = owner_verbs.own_workspace(tx, person, arguments)
         workspaces.require_role(tx, person, workspace, workspaces.OWNER)
-        if tx.execute('SELECT 1 FROM people WHERE person = ?', (other,)).fetchone():
+        if workspaces.is_known(tx, other):
             raise Refusal('already_exists', f'there is a person {other!r} already: choose another id')
         workspaces.add_person(tx, other, name)
         workspaces.set_role(tx, other, Ref('workspace', workspace), owner_verbs.field(arguments, 'role', 'viewer'))
@@ -215,7 +215,7 @@ def sign_out(state: State, person: str, arguments: dict) -> dict:
 def acting_person(tx: Tx, owner: str, arguments: dict) -> str:
     """The scripted owner may play a colleague by naming one: {"person": "mika", ...}."""
     person = arguments.pop('person', owner)
-    if not isinstance(person, str) or not tx.execute('SELECT 1 FROM people WHERE person = ?', (person,)).fetchone():
+    if not isinstance(person, str) or not workspaces.is_known(tx, person):
         raise Refusal('not_found', 'there is no such person here')
     return person
 
@@ -256,9 +256,9 @@ def run(state: State, person: str, verb: str, arguments: dict) -> dict:
 
 
 def ensure_owner(tx: Tx) -> str:
-    """The first owner of a workspace; an empty state gets one, with an empty workspace."""
-    row = tx.execute("SELECT person FROM roles WHERE kind = 'workspace' AND role = ? ORDER BY id, person",
-                     (workspaces.OWNER,)).fetchone()
+    """Who made the state, or another owner once he is none; an empty state gets one, with an empty workspace."""
+    row = tx.execute("SELECT person FROM roles WHERE kind = 'workspace' AND role = ? ORDER BY person <> ?, id, person",
+                     (workspaces.OWNER, OWNER[0])).fetchone()
     if row is None:
         workspaces.add_person(tx, *OWNER)
         workspaces.create_workspace(tx, *WORKSPACE, OWNER[0])

@@ -38,11 +38,12 @@ def create_channel(state: State, person: str, arguments: dict) -> dict:
     if project is not None and arguments.get('private'):
         raise invalid('project', 'null for a private channel: a project would open it to every connection in it')
     with state.db.write() as tx:
-        if project is not None and access.holds(tx, project, 'channel'):
-            raise Refusal('already_exists', 'this project has its discussion channel: make an ordinary one, and invite')
+        has_one = project is not None and access.holds(tx, project, 'channel')
         owner_project.put(tx, person, arguments, ref, arguments['name'])
+        if has_one:                                        # told only to whoever may change the project
+            raise Refusal('already_exists', 'this project has its discussion channel: make an ordinary one, and invite')
         channel_store.create_channel(tx, ref.id, arguments['name'], person, arguments.get('private', False))
-        channel_store.set_member(tx, ref.id, person, 'person', True)
+        channel_store.set_member(tx, ref.id, person, 'person', True, person)
     return {'channel_id': ref.id, 'project': project}
 
 
@@ -58,7 +59,7 @@ def changing(state: State, person: str, wanted: dict, arguments: dict, work: Cal
 def set_member(state: State, person: str, arguments: dict) -> dict:
     def work(tx: Tx, actor: str, now_us: int) -> dict:
         channel_store.set_member(tx, arguments['channel_id'], arguments['handle'], arguments['kind'],
-                                 arguments['reachable'])
+                                 arguments['reachable'], person)
         return {'channel_id': arguments['channel_id'], 'handle': arguments['handle']}
     return changing(state, person, MEMBER, arguments, work)
 

@@ -21,7 +21,7 @@ import rooms
 import schema
 import workspace as workspaces
 from git_objects import GitError
-from owner_verbs import own_workspace
+from owner_verbs import own_place
 from tools import ID, State, arguments_of, text
 from versioned import Ref, Refusal, Tx, invalid
 
@@ -54,7 +54,10 @@ def decide(state: State, person: str, arguments: dict) -> dict:
     click = gitnest_proposals.Click(
         f'person:{person}', arguments['decision'], state.now_us(), recheck, arguments.get('reason', ''),
         arguments.get('second_look', False), state.config.mode, crash if arguments.get('crash') else proposals.nothing)
-    return gitnest_proposals.decide(state.db, served(state, repository), proposal, click)
+    try:
+        return gitnest_proposals.decide(state.db, served(state, repository), proposal, click)
+    except GitError as error:
+        raise Refusal(error.code, str(error)) from error
 
 
 def require_editor(tx: Tx, person: str, repository: str) -> None:
@@ -109,14 +112,11 @@ def read_card(state: State, person: str, arguments: dict) -> dict:
 def create_repository(state: State, person: str, arguments: dict) -> dict:
     """A new, empty bare repository under DATA/repos."""
     schema.check(NEW_REPOSITORY, arguments)
-    name, project = arguments['repository_id'], arguments.get('project')
+    name = arguments['repository_id']
     with state.db.read() as tx:
-        workspace = own_workspace(tx, person, arguments)
-        workspaces.require_role(tx, person, workspace, workspaces.EDITOR)
-        if project is not None:
-            access.require_place(tx, Ref('project', project), workspace)
+        workspace, project = own_place(tx, person, arguments)
         if access.is_placed(tx, Ref('repository', name)):
-            raise Refusal('already_exists', f'there is a repository {name!r} already: choose another id')
+            raise repositories.taken(name)
     repositories.create(state, state.config.data, name, workspace)
     with state.db.write() as tx:
         access.move(tx, Ref('repository', name), project)

@@ -48,11 +48,12 @@ def set_policy(state: State, person: str, arguments: dict) -> dict:
     repository = arguments['repository_id']
 
     def work(tx: Tx) -> dict:
-        if 'provider_url' in arguments:
-            access.require_role_of(tx, person, Ref('repository', repository), workspaces.OWNER)
+        old = gitnest.policy(tx, repository)
         more = {name: tuple(value) if isinstance(value, list) else value
                 for name, value in arguments.items() if name != 'repository_id'}
-        new = gitnest.policy(tx, repository)._replace(**more)
+        new = old._replace(**more)
+        if (new.provider, new.provider_url) != (old.provider, old.provider_url):
+            access.require_role_of(tx, person, Ref('repository', repository), workspaces.OWNER)
         if bool(new.provider) != bool(new.provider_url):
             raise Refusal('invalid_argument', 'a provider has a name and an address', field='provider', limit='both')
         gitnest.set_policy(tx, repository, new)

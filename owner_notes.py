@@ -16,7 +16,7 @@ import note_tabs
 import schema
 import tools_notes
 import workspace as workspaces
-from owner_verbs import own_workspace
+from owner_verbs import own_place, own_workspace
 from tools import ID, KEY, VERSION, State, arguments_of, integer, text
 from versioned import Ref, Tx
 
@@ -130,12 +130,9 @@ def note_change(state: State, person: str, arguments: dict) -> dict:
 def create_note(state: State, person: str, arguments: dict) -> dict:
     """A new Note, in a project of the workspace or in none."""
     schema.check(NEW_NOTE, arguments)
-    note_id, title, project = arguments['note_id'], arguments['title'], arguments.get('project')
+    note_id, title = arguments['note_id'], arguments['title']
     with state.db.write() as tx:
-        workspace = own_workspace(tx, person, arguments)
-        workspaces.require_role(tx, person, workspace, workspaces.EDITOR)
-        if project is not None:
-            access.require_place(tx, Ref('project', project), workspace)
+        workspace, project = own_place(tx, person, arguments)
         note_store.create_note(tx, f'person:{person}', note_id, title, arguments.get('tabs', ()), state.now_us())
         access.place(tx, Ref('note', note_id), workspace, project, arguments.get('local_only', False), title)
         return note_store.list_note_tabs(tx, f'person:{person}', {'note_id': note_id}, state.now_us())

@@ -15,7 +15,7 @@ import kb_store
 import rooms
 import schema
 import workspace as workspaces
-from owner_verbs import own_workspace
+from owner_verbs import own_place
 from tools import ID, VERSION, State, arguments_of, integer, text
 from versioned import Ref, Refusal, Tx
 
@@ -41,10 +41,7 @@ INSTALL = 'propose_room_app_install'
 
 def put(tx: Tx, person: str, arguments: dict, ref: Ref, name: str) -> None:
     """A new item in a project of the person's workspace, or in none; the store has just made it."""
-    workspace, project = own_workspace(tx, person, arguments), arguments.get('project')
-    workspaces.require_role(tx, person, workspace, workspaces.EDITOR)
-    if project is not None:
-        access.require_place(tx, Ref('project', project), workspace)
+    workspace, project = own_place(tx, person, arguments)
     if access.is_placed(tx, ref):
         raise Refusal('already_exists', f'there is a {ref.kind} {ref.id!r} already: choose another id')
     access.place(tx, ref, workspace, project, arguments.get('local_only', False), name)

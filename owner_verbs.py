@@ -7,15 +7,15 @@ function: (state, person, arguments) -> answer, or a Refusal after which nothing
 Who may click is asked here, in the transaction that does the work; what a click means is access.py's and the stores'.
 Not here: how the person was proven (owner.py), the pages (pages.py).
 """
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import access
 import activity
 import channel_store
 import session_store
 import workspace as workspaces
-from tools import State
-from versioned import Ref, Refusal, Tx, check_integer, invalid, stamp_text
+from tools import ID, State
+from versioned import Ref, Refusal, Tx, check_integer, invalid, is_text, stamp_text
 
 # --- data ---------------------------------------------------------------------
 
@@ -27,14 +27,22 @@ STAYS = ('project', 'channel')            # moving one would open or close it to
 def field(arguments: dict, name: str, default: Any = None) -> str:
     """A text argument; an absent one without a default is a bad argument."""
     value = arguments.get(name, default)
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or not is_text(value):
         raise invalid(name, 'text')
+    return value
+
+
+def new_id(arguments: dict, name: str) -> str:
+    """Of something to be made: no longer than a tool may name it."""
+    value = field(arguments, name)
+    if len(value) > ID['maxLength']:
+        raise invalid(name, f'at most {ID["maxLength"]} characters')
     return value
 
 
 def fields(arguments: dict, name: str) -> List[str]:
     value = arguments.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(one, str) and is_text(one) for one in value):
         raise invalid(name, 'a list of texts')
     return value
 
@@ -46,6 +54,16 @@ def own_workspace(tx: Tx, person: str, arguments: dict) -> str:
     if named not in mine:
         raise Refusal('not_found', 'name one of your workspaces', workspaces=mine)
     return named
+
+
+def own_place(tx: Tx, person: str, arguments: dict) -> Tuple[str, Optional[str]]:
+    """(workspace, project or None) that something new is put into: it takes a right to both."""
+    workspace, project = own_workspace(tx, person, arguments), arguments.get('project')
+    workspaces.require_role(tx, person, workspace, workspaces.EDITOR)
+    if project is not None:
+        access.require_role_of(tx, person, Ref('project', project), workspaces.EDITOR)
+        access.require_place(tx, Ref('project', project), workspace)
+    return workspace, project
 
 
 def own_connection(tx: Tx, person: str, arguments: dict) -> dict:
@@ -175,7 +193,7 @@ def create_project(state: State, person: str, arguments: dict) -> dict:
     with state.db.write() as tx:
         workspace = own_workspace(tx, person, arguments)
         workspaces.require_role(tx, person, workspace, workspaces.EDITOR)
-        project = field(arguments, 'project')
+        project = new_id(arguments, 'project')
         if tx.execute("SELECT 1 FROM places WHERE kind = 'project' AND id = ?", (project,)).fetchone():
             raise invalid('project', 'an id that is not taken')
         access.create_project(tx, project, workspace, field(arguments, 'name'))
@@ -187,7 +205,10 @@ def set_role(state: State, person: str, arguments: dict) -> dict:
     ref, other = item(arguments), field(arguments, 'of')
     with state.db.write() as tx:
         require_owner_of(tx, person, arguments, ref)
+        if not workspaces.is_known(tx, other):
+            raise Refusal('not_found', 'there is no such person here')
         workspaces.set_role(tx, other, ref, field(arguments, 'role'))
+        require_an_owner(tx, ref)
     return {'of': other, 'kind': ref.kind, 'id': ref.id, 'role': arguments['role']}
 
 
@@ -197,6 +218,7 @@ def clear_role(state: State, person: str, arguments: dict) -> dict:
     with state.db.write() as tx:
         require_owner_of(tx, person, arguments, ref)
         workspaces.clear_role(tx, other, ref)
+        require_an_owner(tx, ref)
     return {'of': other, 'kind': ref.kind, 'id': ref.id}
 
 
@@ -205,6 +227,12 @@ def require_owner_of(tx: Tx, person: str, arguments: dict, ref: Ref) -> None:
     workspaces.require_role(tx, person, workspace, workspaces.OWNER)
     if ref != ('workspace', workspace):
         access.require_place(tx, ref, workspace)
+
+
+def require_an_owner(tx: Tx, ref: Ref) -> None:
+    """After a change of roles: a workspace keeps an owner, or nobody could ever change a role in it again."""
+    if ref.kind == 'workspace' and not workspaces.owners_of(tx, ref.id):
+        raise Refusal('last_owner', 'nobody would own the workspace: make somebody else its owner first')
 
 
 # A click has one name, on the page and for the scripted owner.

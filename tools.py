@@ -175,7 +175,7 @@ def described(argument: dict, description: str) -> dict:
     return {**argument, 'description': description} if description else argument
 
 
-ID = {'type': 'string', 'maxLength': 128}
+ID = {'type': 'string', 'minLength': 1, 'maxLength': 128}
 VERSION = {'type': 'string', 'format': 'date-time'}     # versioned.parse_stamp says more
 KEY = {'type': 'string', 'minLength': 8, 'maxLength': 128}
 

@@ -77,6 +77,14 @@ def people_of(tx: Tx, workspace: str) -> List[Tuple[str, str, int]]:
                       "WHERE r.kind = 'workspace' AND r.id = ? ORDER BY p.name, p.person", (workspace,)).fetchall()
 
 
+def owners_of(tx: Tx, workspace: str) -> List[str]:
+    return [person for person, _, role in people_of(tx, workspace) if role == OWNER]
+
+
+def is_known(tx: Tx, person: str) -> bool:
+    return tx.execute('SELECT 1 FROM people WHERE person = ?', (person,)).fetchone() is not None
+
+
 def role_in(tx: Tx, person: str, workspace: str) -> int:
     row = tx.execute("SELECT role FROM roles WHERE person = ? AND kind = 'workspace' AND id = ?",
                      (person, workspace)).fetchone()

@@ -9,6 +9,7 @@ import unittest
 import git_repo
 import host
 from runs_proposals import APPROVER, REPOSITORY, scene
+from runs_stage import OWNER
 from tests.test_article4_git import git
 
 SECRET = 'x-access-token:ghp_0123456789abcdef'
@@ -113,6 +114,13 @@ class OverHttp(unittest.TestCase):
         self.assertEqual(self.click('set_policy', repository_id=REPOSITORY, provider='')['error'], 'invalid_argument')
         self.click('set_policy', repository_id=REPOSITORY, look_twice=['docs/'])
         self.assertEqual(self.click('set_policy', repository_id='nope', look_twice=[])['error'], 'not_found')
+        it = {'of': APPROVER, 'kind': 'repository', 'id': REPOSITORY, 'person': OWNER}
+        self.click('set_role', role='editor', **it)
+        self.addCleanup(self.click, 'clear_role', **it)
+        for named in ({'provider': 'evil'}, {'provider_url': '/tmp/evil.git'}):
+            self.assertEqual(self.click('set_policy', repository_id=REPOSITORY, **named)['error'], 'role_too_low')
+        same = {'provider': 'github', 'provider_url': self.provider}
+        self.assertEqual(self.click('set_policy', repository_id=REPOSITORY, **same)['provider'], 'github')
 
 
 if __name__ == '__main__':

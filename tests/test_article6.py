@@ -317,7 +317,7 @@ class MessageChannels(WithProject):
         self.assertEqual(self.answer('channel_history', channel_id='talk-a')['messages'][0]['name'], 'Claude research')
 
     def test_the_roster_and_the_activity_are_tools(self):
-        self.click(channel_store.set_member, 'talk-a', '@claude', 'agent', True)
+        self.click(channel_store.set_member, 'talk-a', '@claude', 'agent', True, 'ben')
         self.assertEqual(self.answer('channel_roster', channel_id='talk-a')['members'],
                          [{'handle': '@claude', 'kind': 'agent', 'reachable': True}])
         self.post()

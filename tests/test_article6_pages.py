@@ -1,6 +1,7 @@
 """Articles 5 and 6: the owner's pages: every page for every person, every click from a form, what is refused or kept."""
 import html
 import json
+import os
 import re
 import threading
 import unittest
@@ -13,10 +14,14 @@ import activity
 import demo
 import host
 import oauth
+import owner
 import pages
 import pages_forms
+import repositories
 import versioned
 import workspace
+from git_objects import GitError
+from versioned import Refusal
 
 class Case(unittest.TestCase):
     REPOSITORY = False                                     # git takes longer than all the rest of the demo
@@ -487,6 +492,14 @@ class Approval(Case):
         found = self.tool(self.token, 'read_proposal', proposal_id=second)
         self.assertEqual((found['status'], found['reason']), ('declined', 'Not <now>'))
 
+    def test_a_repository_out_of_reach_is_said_in_words_and_the_proposal_waits(self):
+        proposal = self.propose(self.active()[1])
+        with mock.patch('gitnest_proposals.decide', side_effect=GitError('git_failed', 'no such folder')):
+            reply = self.owner.send(self.owner.page('approval', proposal), 'decide', decision='approve')
+        self.assertEqual(reply.status, 409)
+        self.assertIn('No such folder', reply.text)
+        self.assertIn(proposal, self.owner.page('approval').text)
+
     def test_a_proposal_on_an_older_head_is_stale_and_the_page_says_what_that_means(self):
         first, second = self.propose(self.token), self.propose(self.token, 'from-a-page-2', files=[
             {'path': 'other.md', 'content': 'x\n'}])
@@ -623,6 +636,59 @@ class Colleague(Case):
                                               {**arguments, 'person': 'mika'})
             self.assertEqual((status, answer['error']), (403, 'role_too_low'))
         self.assertNotIn('Add somebody', mika.page('people').text)
+
+    def refused(self, verb, **arguments):
+        return host.owner_click(self.world.base_url, self.world.owner_token, verb, arguments)[1]['error']
+
+    def test_a_workspace_keeps_an_owner_and_a_role_goes_to_somebody_who_is_there(self):
+        of_it = {'kind': 'workspace', 'id': 'workspace'}
+        for role in ('editor', 'none'):
+            self.assertEqual(self.refused('set_role', of='owner', role=role, **of_it), 'last_owner')
+        self.assertEqual(self.refused('clear_role', of='owner', **of_it), 'last_owner')
+        self.assertEqual(self.refused('set_role', of='ghost', role='owner', **of_it), 'not_found')
+        self.world.click('set_role', of='aiko', role='owner', **of_it)
+        with self.world.state.db.read() as tx:
+            self.assertEqual(owner.ensure_owner(tx), 'owner')          # the printed link stays his
+        self.world.click('set_role', of='owner', role='editor', **of_it)
+        with self.world.state.db.read() as tx:
+            self.assertEqual(owner.ensure_owner(tx), 'aiko')
+
+    def test_nothing_new_is_put_into_a_project_that_its_maker_may_not_change(self):
+        for role, error in (('none', 'not_found'), ('viewer', 'role_too_low')):
+            self.world.click('set_role', of='mika', kind='project', id='launch-q3', role=role)
+            for verb, arguments in (
+                    ('create_note', {'note_id': 'n', 'title': 'N', 'tabs': []}),
+                    ('create_knowledge_base', {'knowledge_base_id': 'k', 'name': 'K'}),
+                    ('create_channel', {'channel_id': 'c', 'name': 'C'}), ('create_room', {'room_id': 'r', 'name': 'R'}),
+                    ('create_record_channel', {'record_channel_id': 'rc', 'name': 'RC', 'fields': [
+                        {'field': 'Status', 'kind': 'choice', 'choices': ['Draft']}]}),
+                    ('create_repository', {'repository_id': 'rep'})):
+                with self.subTest(role=role, verb=verb):
+                    self.assertEqual(self.refused(verb, person='mika', project='launch-q3', **arguments), error)
+
+    def test_of_four_who_make_a_repository_at_one_instant_one_has_made_it(self):
+        state, together, outcomes = self.world.state, threading.Barrier(4), []
+
+        def make():
+            together.wait()
+            try:
+                repositories.create(state, state.config.data, 'at-once', 'workspace')
+                outcomes.append('made')
+            except Refusal as refusal:
+                outcomes.append(refusal.code)
+        threads = [threading.Thread(target=make) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(outcomes), ['already_exists'] * 3 + ['made'])
+        self.assertEqual(os.listdir(os.path.join(state.config.data, 'repos')), ['at-once.git'])
+
+    def test_an_id_is_one_that_every_tool_can_name(self):
+        for bad in ('x' * 129, 'a\0b'):
+            self.assertEqual(self.refused('create_project', project=bad, name='P'), 'invalid_argument')
+            self.assertEqual(self.refused('add_person', of=bad, name='P'), 'invalid_argument')
+        self.assertEqual(self.refused('create_room', room_id='', name='R'), 'invalid_argument')
 
     def test_a_role_taken_away_counts_on_the_next_click_and_whoever_has_left_sees_nothing(self):
         mika = Person(self.world, 'mika')

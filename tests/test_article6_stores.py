@@ -331,9 +331,9 @@ class Channels(WithStore):
         self.assertEqual(self.events('channel', 'ch')['events'][0]['message_id'], mine)
 
     def test_the_roster_says_who_is_reachable(self):
-        self.do(channel_store.set_member, 'ch', '@claude', 'agent', True)
-        self.do(channel_store.set_member, 'ch', 'mika', 'person', True)
-        self.do(channel_store.set_member, 'ch', '@claude', 'agent', False)
+        self.do(channel_store.set_member, 'ch', '@claude', 'agent', True, 'ben')
+        self.do(channel_store.set_member, 'ch', 'mika', 'person', True, 'ben')
+        self.do(channel_store.set_member, 'ch', '@claude', 'agent', False, 'ben')
         with self.db.read() as tx:
             roster = channel_store.channel_roster(tx, ME, {'channel_id': 'ch'}, self.now)
         self.assertEqual(roster['members'], [{'handle': '@claude', 'kind': 'agent', 'reachable': False},
@@ -348,10 +348,22 @@ class Channels(WithStore):
         self.do(channel_store.require_inviter, 'secret', 'mika')
         self.refused('owner_invites', channel_store.require_inviter, 'secret', 'ben')
 
-    def test_of_a_private_channel_its_owner_removes_or_a_member_himself_and_the_owner_stays(self):
+    def private_channel(self):
         self.do(channel_store.create_channel, 'secret', 'secret', 'mika', private=True)
         for handle in ('mika', 'ben', 'aiko'):
-            self.do(channel_store.set_member, 'secret', handle, 'person', True)
+            self.do(channel_store.set_member, 'secret', handle, 'person', True, 'mika')
+
+    def test_into_a_private_channel_its_owner_alone_lets_others_and_he_stays_one_of_its_people(self):
+        self.private_channel()
+        for handle, kind, person in (('emil', 'person', 'ben'), ('aiko', 'person', 'ben'), ('mika', 'agent', 'ben'),
+                                     ('mika', 'agent', 'mika'), ('ben', 'agent', 'ben')):
+            self.refused('owner_invites', channel_store.set_member, 'secret', handle, kind, True, person)
+        self.do(channel_store.set_member, 'secret', 'ben', 'person', False, 'ben')
+        self.do(channel_store.require_reader, 'secret', 'mika')
+        self.refused('not_found', channel_store.require_reader, 'secret', 'emil')
+
+    def test_of_a_private_channel_its_owner_removes_or_a_member_himself_and_the_owner_stays(self):
+        self.private_channel()
         self.refused('owner_invites', channel_store.remove_member, 'secret', 'aiko', 'ben')
         self.refused('owner_invites', channel_store.remove_member, 'secret', 'mika', 'mika')
         self.do(channel_store.remove_member, 'secret', 'aiko', 'mika')
