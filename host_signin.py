@@ -25,7 +25,7 @@ import threading
 import webbrowser
 from contextlib import contextmanager
 from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Tuple
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 # --- data ---------------------------------------------------------------------
 
@@ -223,9 +223,7 @@ def fetch(method: str, url: str, headers: Dict[str, str], body: Optional[bytes] 
     """One round trip: no redirect, no proxy, no second try.
 
     An event stream is handed on event by event until `on_event` says that it has heard enough."""
-    parts = urlsplit(url)
-    if parts.scheme not in ('http', 'https') or not parts.hostname:
-        raise SignInError('http', f'not an http address: {url[:200]!r}')
+    parts = checked_address(url)
     kind = http.client.HTTPSConnection if parts.scheme == 'https' else http.client.HTTPConnection
     connection = kind(parts.hostname, parts.port, timeout=TIMEOUT_S)
     try:
@@ -245,6 +243,17 @@ def fetch(method: str, url: str, headers: Dict[str, str], body: Optional[bytes] 
         raise SignInError('http', f'{method} {origin(url)}{parts.path}: {fault or type(fault).__name__}') from fault
     finally:
         connection.close()
+
+
+def checked_address(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ('http', 'https') and parts.hostname and parts.port != 0
+    except ValueError:                                     # a bracket that is not closed, a port over 65535
+        usable = False
+    if not usable:
+        raise SignInError('http', f'not an http address: {url[:200]!r}')
+    return parts
 
 
 def joined(headers: List[Tuple[str, str]]) -> Dict[str, str]:

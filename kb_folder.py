@@ -53,8 +53,8 @@ SUFFIXES = ('.md', '.markdown')
 LARGEST_BYTES = 4 * kb_store.CONTENT_LENGTH[1]                  # UTF-8: no longer file can be short enough
 ACTOR = 'person:command-line'
 USAGE = ('invalid_argument', 'file', 'storage_unusable')        # exit 2: 1 is the verdict of a check
-HEADING = re.compile(r'#{1,6}[ \t]+(.+?)[ \t#]*')
-TITLE_FIELD = re.compile(r'title:[ \t]*["\']?(.+?)["\']?[ \t]*')
+HEADING = re.compile(r'#{1,6}[ \t]+(.+)')
+TITLE_FIELD = re.compile(r'title:(.+)')
 
 
 class Page(NamedTuple):
@@ -76,8 +76,8 @@ def title_of(content: str, article_id: str) -> str:
     lines = content.splitlines()
     if lines and lines[0].strip() == '---' and '---' in [line.strip() for line in lines[1:]]:
         end = [line.strip() for line in lines].index('---', 1)
-        named = [match[1] for match in map(TITLE_FIELD.fullmatch, lines[1:end]) if match]
-        if named:
+        named = [unquoted(match[1].strip(' \t')) for match in map(TITLE_FIELD.fullmatch, lines[1:end]) if match]
+        if named and named[0]:
             return named[0][:kb_store.TITLE_LENGTH[1]]
         lines = lines[end + 1:]
     fenced = False
@@ -85,8 +85,13 @@ def title_of(content: str, article_id: str) -> str:
         fenced ^= line.lstrip().startswith(('```', '~~~'))
         match = None if fenced else HEADING.fullmatch(line.strip())
         if match:
-            return match[1][:kb_store.TITLE_LENGTH[1]]
+            return (match[1].rstrip(' \t#') or match[1])[:kb_store.TITLE_LENGTH[1]]
     return os.path.splitext(os.path.basename(article_id))[0][:kb_store.TITLE_LENGTH[1]]
+
+
+def unquoted(value: str) -> str:
+    value = value[1:] if len(value) > 1 and value[0] in '"\'' else value
+    return value[:-1] if len(value) > 1 and value[-1] in '"\'' else value
 
 
 def import_page(tx: Tx, knowledge_base: str, page: Page, overwrite: bool, now_us: int) -> str:
@@ -253,7 +258,7 @@ def save_citations(path: str, kept: dict) -> None:
     """The whole file or the old one: a reader that is interrupted must not lose its cursor."""
     scratch = f'{path}.{os.getpid()}'
     with open(scratch, 'w', encoding='utf-8') as file:
-        json.dump(kept, file, indent=1, ensure_ascii=False)
+        json.dump(kept, file, indent=1)
         file.flush()
         os.fsync(file.fileno())
     os.replace(scratch, path)
@@ -417,6 +422,9 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.command is None:
         import kb_kinds                                         # the table needs the printer, the commands do not
         return kb_kinds.main(['--json'] if chosen.json else [])
+    if not 0 < len(chosen.kb) <= kb_store.ID_LENGTH[1] or not versioned.is_text(chosen.kb):
+        print(f'kb_store.py: --kb must be text of 1 to {kb_store.ID_LENGTH[1]} characters', file=sys.stderr)
+        return 2
     if chosen.db is None or (chosen.command != 'import' and not os.path.exists(chosen.db)):
         print(f'kb_store.py {chosen.command}: --db FILE must name a database that an import has made', file=sys.stderr)
         return 2

@@ -112,11 +112,14 @@ def load(db: Database, folder: str, workspace: str, now_us: int) -> Loaded:
             loaded.present.append(source.note_id)
             continue
         tabs, files = read_source(source, loaded.skipped)
-        if tabs:
-            with db.write() as tx:
-                write_note(tx, source, tabs, files, now_us)
-                access.place(tx, Ref('note', source.note_id), workspace, PROJECT, False, source.title)
-            loaded.notes.append(source.note_id)
+        try:
+            if tabs:
+                with db.write() as tx:
+                    write_note(tx, source, tabs, files, now_us)
+                    access.place(tx, Ref('note', source.note_id), workspace, PROJECT, False, source.title)
+                loaded.notes.append(source.note_id)
+        except Refusal as refusal:                         # too many tabs for one Note, for example
+            loaded.skipped.append((source.title, str(refusal)))
     return loaded
 
 
@@ -135,7 +138,12 @@ def find(folder: str, skipped: List[Tuple[str, str]]) -> List[Source]:
     for entry in visible(folder, skipped):
         stem, ending = os.path.splitext(entry.name)
         if entry.is_dir(follow_symlinks=False):
-            paths = [inner.path for inner in visible(entry.path, skipped) if not inner.is_dir(follow_symlinks=False)]
+            try:
+                inside = visible(entry.path, skipped)
+            except OSError as error:                       # we may not look into it
+                skipped.append((entry.path, error.strerror or str(error)))
+                continue
+            paths = [inner.path for inner in inside if not inner.is_dir(follow_symlinks=False)]
             sources.append(Source(note_id_of(entry.name), entry.name, paths))
         elif ending.lower() in TAB_KINDS:
             sources.append(Source(note_id_of(entry.name), stem, [entry.path]))

@@ -83,7 +83,7 @@ def members(values: Dict[str, Any]) -> str:
 
 
 def inputs(fields: List[Dict[str, Any]], values: Dict[str, Any], sent: Dict[str, str]) -> str:
-    """A field of the form for each field of the record: value.NAME, read back by pages_forms.record_values."""
+    """A field of the form for each field of the record: value.NAME, read back by pages_forms.record."""
     shown = ''
     for one in fields:
         name, key = 'Title' if one['field'] == 'title' else one['field'], f'value.{one["field"]}'

@@ -11,6 +11,7 @@ Not here: where a record channel lies and who may (access.py), the tools (tools_
 import json
 import re
 import unicodedata
+from datetime import date
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import versioned
@@ -59,7 +60,7 @@ TITLE_LENGTH, TEXT_LENGTH = (1, 300), (0, 10_000)
 FIELDS_A_CHANNEL, CHOICES_A_FIELD = 60, 100
 LIST_LIMIT, LIST_DEFAULT = (1, 100), 50
 HISTORY_LIMIT = 100
-DATE = re.compile(r'[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])')
+DATE = re.compile(r'[0-9]{4}-[0-9]{2}-[0-9]{2}')
 LINK = re.compile(r'https?://[^\s"<>\\^`{|}\x00-\x20\x7f]{1,2000}')
 IS_CURRENT = 'version_us = ?'               # the compare of the compare-and-swap, inside the UPDATE
 
@@ -185,6 +186,13 @@ def checked(fields: Dict[str, Field], values: dict) -> Dict[str, Any]:
     return dict(values)
 
 
+def is_date(value: str) -> bool:
+    try:
+        return DATE.fullmatch(value) is not None and date.fromisoformat(value) is not None
+    except ValueError:                                     # 31 February
+        return False
+
+
 def misfit(field: Field, value: Any) -> Optional[str]:
     """What a value of this field must be; None if `value` is that. true is an int in Python and no number here."""
     length = TITLE_LENGTH if field.field == TITLE else TEXT_LENGTH
@@ -195,7 +203,7 @@ def misfit(field: Field, value: Any) -> Optional[str]:
                    'a number of 64 bits'),
         'checkbox': (type(value) is bool, 'true or false'),
         'choice': (is_text and value in field.choices, 'one of ' + ', '.join(field.choices)),
-        'date': (is_text and DATE.fullmatch(value) is not None, 'a date such as 2026-11-08'),
+        'date': (is_text and is_date(value), 'a date such as 2026-11-08'),
         'link': (is_text and LINK.fullmatch(value) is not None, 'an http or https address'),
     }[field.kind]
     return None if fits else limit

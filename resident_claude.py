@@ -59,10 +59,14 @@ class ClaudeProcess:
     def __init__(self, setting: Setting, native: Optional[str] = None) -> None:
         self.restored, self.native = native is not None, native or str(uuid.uuid4())
         self.run = wrap_kill.begin(uuid.uuid4().hex, adopts=False)
-        self.process = subprocess.Popen(
-            command(setting, self.native, self.restored), cwd=setting.folder, start_new_session=True, text=True,
-            encoding='utf-8', errors='replace', stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, env={**setting.environment, wrap_kill.MARK: self.run.mark})
+        try:
+            self.process = subprocess.Popen(
+                command(setting, self.native, self.restored), cwd=setting.folder, start_new_session=True, text=True,
+                encoding='utf-8', errors='replace', stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, env={**setting.environment, wrap_kill.MARK: self.run.mark})
+        except OSError as error:
+            wrap_kill.end(self.run)
+            raise Failed(f'cannot start {setting.program}: {error.strerror or error}') from error
         self.run = wrap_kill.started(self.run, self.process.pid)
         self.complaints: List[str] = []
         self.drain = threading.Thread(target=self.complaints.extend, args=(self.process.stderr,), daemon=True)
@@ -134,15 +138,16 @@ def main(argv: Sequence[str]) -> int:
         asked = bool(argv) and argv[0] in ('-h', '--help')
         print(__doc__, file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
-    process = ClaudeProcess(Setting(argv[0], os.getcwd(), dict(os.environ)))
     try:
-        for line in sys.stdin:
-            print(process.turn(line), flush=True)
+        process = ClaudeProcess(Setting(argv[0], os.getcwd(), dict(os.environ)))
+        try:
+            for line in sys.stdin:
+                print(process.turn(line), flush=True)
+        finally:
+            process.end()
     except Failed as failure:
         print(failure, file=sys.stderr)
         return 1
-    finally:
-        process.end()
     return 0
 
 

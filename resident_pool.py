@@ -115,7 +115,9 @@ def fill_seat(pool: Pool, key: Key, seat: Seat, ended: Sequence[Resident]) -> No
         resident = seat.resident or pool.start(*key)
     except BaseException:
         with pool.lock:
-            pool.seats.pop(key, None)
+            if seat.resident is None:
+                pool.seats.pop(key, None)
+            seat.leased = False
         raise
     with pool.lock:
         seat.resident, closed = resident, pool.seats.get(key) is not seat

@@ -20,7 +20,7 @@ from versioned import Database, Ref, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
 
-READ, WRITE, RUN, MODELS = access.SCOPES
+READ, WRITE, RUN = access.SCOPES[:3]
 NO_ITEM = ('', '')                        # in a line of activity
 
 

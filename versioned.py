@@ -203,8 +203,8 @@ def parse_stamp(text: str, field: str = 'expected_version') -> int:
     match = DATE_TIME.fullmatch(text) if isinstance(text, str) else None
     try:
         seconds, fraction, zone = match.groups()
-        moment = datetime.fromisoformat(seconds + ('+00:00' if zone == 'Z' else zone))
-    except (AttributeError, ValueError):
+        moment = datetime.fromisoformat(seconds + ('+00:00' if zone == 'Z' else zone)).astimezone(timezone.utc)
+    except (AttributeError, ValueError, OverflowError):       # over: year 0 or 10000, once it is UTC
         raise invalid(field, 'an RFC 3339 date-time as the read gave it, such as 2026-11-08T09:30:00.000042Z') from None
     return (moment - EPOCH) // timedelta(microseconds=1) + int((fraction or '0').ljust(6, '0'))
 

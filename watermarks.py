@@ -112,8 +112,8 @@ def decode(content: bytes, key: Optional[Key] = None) -> Watermark:
     """Raises Foreign on anything that `encode` did not write, for this key."""
     try:
         record = json.loads(content.decode('ascii'))
-        native, last_at, ids = record['native'], record['last_at'], record['ids']
-        ours = (record['format'] == FORMAT and (key is None or record['key'] == list(key)) and type(last_at) is int
+        whose, native, last_at, ids = record['key'], record['native'], record['last_at'], record['ids']
+        ours = (record['format'] == FORMAT and (key is None or whose == list(key)) and type(last_at) is int
                 and isinstance(native, str) and len(ids) <= channel_render.WATERMARK_IDS
                 and all(isinstance(id, str) for id in ids))
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -207,13 +207,13 @@ def main(argv: List[str]) -> int:
         return 0 if asked else 2
     for name in sorted(os.listdir(argv[0])):
         if name.endswith('.json'):
-            with open(os.path.join(argv[0], name), 'rb') as file:
-                content = file.read(MOST_BYTES)
             try:
+                with open(os.path.join(argv[0], name), 'rb') as file:
+                    content = file.read(MOST_BYTES)
                 watermark = decode(content)
                 print(ascii(json.loads(content)['key']), ascii(watermark.native), f'{len(watermark.ids)} rows')
-            except Foreign:
-                print(name, 'is torn or not ours')
+            except (Foreign, OSError):
+                print(ascii(name), 'is torn or not ours')
     return 0
 
 

@@ -98,8 +98,11 @@ def run_process(argv: Sequence[str], timeout: float, env: Dict[str, str], option
     except OSError as error:
         wrap_kill.end(run)
         return Ended('no start', None, f'cannot start {argv[0]}: {error.strerror or error}', 0, None, None, began)
-    watch = Watch(process, began, began + timeout, options, feed)
     run = wrap_kill.started(run, process.pid)
+    try:
+        watch = Watch(process, began, began + timeout, options, feed)
+    except OSError as error:                     # no descriptor is left
+        return give_up(run, process, f'cannot watch {argv[0]}: {error.strerror or error}', began)
     try:
         try:
             why = watch.until_ended()
@@ -112,6 +115,18 @@ def run_process(argv: Sequence[str], timeout: float, env: Dict[str, str], option
     finally:
         wrap_kill.end(run)
         watch.close()
+
+
+def give_up(run: wrap_kill.Run, process: subprocess.Popen, why: str, began: float) -> Ended:
+    """It has only just begun, and nothing of it may live on."""
+    wrap_kill.signal_group(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    wrap_kill.end(run)
+    return Ended('no start', None, why, 0, None, None, began)
 
 
 def start(argv: Sequence[str], env: Dict[str, str], options: Options) -> subprocess.Popen:

@@ -203,6 +203,27 @@ class Folder(unittest.TestCase):
         self.db = os.path.join(self.docs, 'refunds.md')
         self.assertEqual(self.run_it('search', 'refunds', status=2)['error'], 'storage_unusable')
 
+    def test_a_name_that_is_no_text_is_a_usage_error_and_a_citation_that_holds_none_is_kept_as_it_is(self):
+        for name in ('\udcff', '', 'x' * 201):
+            with contextlib.redirect_stderr(io.StringIO()) as err:
+                self.assertEqual(kb_store.main(['--db', self.db, '--kb', name, 'import', self.docs]), 2)
+            self.assertIn('--kb must be text', err.getvalue())
+        self.imported()
+        cited = {**self.run_it('read', 'refunds.md')['citation'], 'note': '\udcff'}
+        with open(self.citations, 'w') as file:
+            json.dump({'citations': [cited]}, file)
+        self.assertEqual(self.verdicts(status=0), {'refunds.md': 'fresh'})
+        with open(self.citations) as file:
+            self.assertEqual(json.load(file)['citations'], [cited])
+
+    def test_a_title_is_found_without_walking_a_long_line_again_for_each_of_its_blanks(self):
+        blanks = ' ' * 300_000                                 # squared, this is minutes
+        for content, title in ((f'# a{blanks}b', 'a'), (f'---\ntitle: a{blanks}b\n---\n', 'a'), ('## ##', '##'),
+                               ('# Limits ##', 'Limits'), ("---\ntitle: 'a b' \n---\n# c", 'a b'),
+                               ('---\ntitle: "\n---\n', '"'), ('---\ntitle:  \n---\n# c', 'c')):
+            with self.subTest(content=content[:20]):
+                self.assertEqual(kb_folder.title_of(content, 'x.md').rstrip(), title)
+
     def test_the_whole_folder_is_one_transaction(self):
         page = kb_folder.import_page
         self.addCleanup(setattr, kb_folder, 'import_page', page)

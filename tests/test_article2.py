@@ -1,5 +1,7 @@
 """Article 2: what one mention shows a session, what it leaves out, and whom a watermark belongs to."""
+import contextlib
 import errno
+import io
 import json
 import os
 import random
@@ -357,6 +359,17 @@ class WhoseWatermark(unittest.TestCase):
                 self.assertEqual(len(self.deliver('run', 'n1', 4)), 3)
                 self.assertTrue(watermarks.commit(self.marks, 'run'))
 
+    def test_the_list_of_a_folder_names_what_is_no_record(self):
+        self.deliver('run', 'n1', 4)
+        watermarks.commit(self.marks, 'run')
+        os.mkdir(os.path.join(self.marks.folder, 'folder.json'))
+        with open(os.path.join(self.marks.folder, 'keyless.json'), 'w') as file:
+            json.dump({'format': watermarks.FORMAT, 'native': 'n1', 'last_at': 1, 'ids': []}, file)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertEqual(watermarks.main([self.marks.folder]), 0)
+        self.assertEqual(out.getvalue().count('is torn or not ours'), 2)
+        self.assertIn("'n1'", out.getvalue())
+
     def test_a_folder_in_the_place_of_a_record_crashes_nothing(self):
         os.mkdir(watermarks.path_of(self.marks, KEY))
         self.assertEqual(len(self.deliver('run', 'n1', 4)), 3)
@@ -494,6 +507,16 @@ class ColdOrWarm(unittest.TestCase):
         for _ in range(6):
             with self.assertRaises(OSError):
                 resident_pool.lease(pool, 'ch', 'b', 0)
+
+    def test_a_victim_that_does_not_end_costs_no_other_process_its_seat(self):
+        self.turn('ch', 0)
+        self.turn('other', 0)
+        victim = self.pool.seats['other', 'b-claude']
+        self.addCleanup(victim.resident.end)
+        victim.used_s, victim.resident = -resident_pool.IDLE_S, victim.resident._replace(end=lambda: 1 / 0)
+        with self.assertRaises(ZeroDivisionError):
+            self.turn('ch', 1)
+        self.assertEqual(self.turn('ch', 2).native, 'n1')
 
     def test_cold_gets_framing_and_transcript_warm_the_new_turn_restored_framing_and_the_new_turn(self):
         cold = resident_pool.Lease('ch', 'b', 'n1', True, False, None)

@@ -1,4 +1,6 @@
 """Article 2 on the real Claude Code: how bench_warm.py reads a request. The program itself: tests/interop."""
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -69,6 +71,11 @@ class Resident(unittest.TestCase):
             process.turn('hello')
         self.assertRegex(str(failed.exception), r'ended .*: .*-p|ended')
         self.assertFalse(process.alive())
+
+    def test_a_program_that_is_not_there_is_said_in_a_line(self):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(resident_claude.main(['/nonexistent']), 1)
+        self.assertEqual(said.getvalue(), 'cannot start /nonexistent: No such file or directory\n')
 
     def test_a_new_session_has_an_id_of_ours_and_a_saved_one_is_resumed(self):
         setting = resident_claude.Setting('claude', TOP, {})

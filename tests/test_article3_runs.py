@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import codex_cases
 import fake_codex
@@ -377,6 +378,14 @@ class Pipes(Scratch):
         answer = wrap.run_events(['/nowhere/codex', 'exec', 'hi'], LONG_S)
         self.assertEqual((answer.status, answer.exit_status), ('failed', None))
         self.assertIn('/nowhere/codex', answer.error)
+
+    def test_a_run_that_cannot_be_watched_is_an_answer_too_and_does_not_live_on(self):
+        started, start = [], wrap_process.start
+        with mock.patch('wrap_process.start', lambda *how: started.append(start(*how)) or started[0]), \
+                mock.patch('selectors.DefaultSelector', side_effect=OSError(24, 'Too many open files')):
+            answer = wrap.run_events(ARGV, LONG_S, self.env('hang'))
+        self.assertEqual((answer.status, answer.error), ('failed', f'cannot watch {ARGV[0]}: Too many open files'))
+        self.assertEqual((started[0].returncode, wrap_kill._active), (-signal.SIGKILL, set()))
 
     def test_no_descriptor_is_left_open(self):
         if not wrap_kill.LINUX:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import access
 import host
@@ -118,6 +119,22 @@ class Loading(Folder):
         self.assertEqual({reason for path, reason in skipped.items() if os.path.basename(path) in ('link.md', 'tree')},
                          {'a link'})
         self.assertEqual(set(self.tabs_of(self.notes()['Note'])), {'good'})
+
+    def test_a_folder_that_is_closed_to_us_and_one_with_too_many_tabs_stop_no_other(self):
+        self.write('Good/good.md', 'good')
+        self.write('Closed/a.md', 'a')
+        self.write('Many/a.md', 'a')
+        self.write('Many/b.md', 'b')
+        scandir = os.scandir
+
+        def closed(path):                                  # whoever runs this may be root, who may look everywhere
+            if os.path.basename(path) == 'Closed':
+                raise PermissionError(13, 'Permission denied', path)
+            return scandir(path)
+        with mock.patch('os.scandir', closed), mock.patch.object(note_store, 'TABS_A_NOTE', 1):
+            skipped = {os.path.basename(path): reason for path, reason in self.load().skipped}
+        self.assertEqual(set(skipped), {'Closed', 'Many'})
+        self.assertEqual(set(self.notes()), {'Good'})
 
     def test_a_file_that_becomes_a_link_after_it_was_listed_is_not_followed(self):
         target, link = self.write('Note/a.md', 'outside'), os.path.join(self.folder, 'Note', 'b.md')

@@ -124,7 +124,7 @@ class Records(WithStore):
         for name, bad in (('status', 'ready'), ('status', 7), ('owner', 3), ('owner', 'x' * 10_001), ('owner', '\x00'),
                           ('owner', '\ud83d'), ('price', True), ('price', 'ten'), ('price', float('nan')),
                           ('price', float('inf')), ('price', 2 ** 63), ('price', 10 ** 400), ('live', 1),
-                          ('live', 'yes'), ('due', '2026-13-01'), ('due', '2026-11-8'), ('due', '2026-11-08\n'),
+                          ('live', 'yes'), ('due', '2026-13-01'), ('due', '2026-11-8'), ('due', '2026-02-31'), ('due', '2026-11-08\n'),
                           ('due', '٢٠٢٦-١١-٠٨'), ('page', 'javascript:alert(1)'), ('page', 'https://x y'),
                           ('title', ''), ('title', None), ('title', 'x' * 301), ('title', ['a']), ('owner', {})):
             with self.subTest(field=name, value=bad):

@@ -130,7 +130,8 @@ class Versions(Store):
 
     def test_what_is_no_date_time_is_a_bad_argument_that_names_its_field(self):
         for text in ('', 'now', '2026-11-08', '2026-11-08T09:30:60Z', '2026-02-30T09:30:00Z', '2026-11-08T09:30:00Z\n',
-                     '2026-11-08T09:30:00', '2026-11-08T09:30:00.1234567Z', '２026-11-08T09:30:00Z', 7, None, True):
+                     '2026-11-08T09:30:00', '2026-11-08T09:30:00.1234567Z', '２026-11-08T09:30:00Z', 7, None, True,
+                     '9999-12-31T23:59:59-01:00', '0001-01-01T00:00:00+01:00'):
             with self.subTest(text=text):
                 data = self.refused('invalid_argument', versioned.parse_stamp, text)
                 self.assertEqual(data['field'], 'expected_version')
