@@ -130,6 +130,11 @@ def room_cards(tx: Tx, person: str, now_us: int) -> List[dict]:
             if access.role_of(tx, person, Ref('room', row.room)) >= workspaces.EDITOR]
 
 
+def waiting_in_rooms(tx: Tx, person: str, now_us: int) -> int:
+    return sum(number for room, number in rooms.count_waiting(tx, now_us)
+               if access.role_of(tx, person, Ref('room', room)) >= workspaces.EDITOR)
+
+
 def decide_room(state: State, person: str, arguments: dict) -> dict:
     """Approve or Decline. To approve, the connection that proposed must still be allowed to: no is always possible."""
     schema.check(DECIDE, arguments)

@@ -295,7 +295,7 @@ def a_page(view: View, rows: Sequence[Any], key: Callable[[Any], str], name: str
     return shown[:A_PAGE], key(shown[A_PAGE - 1]) if len(shown) > A_PAGE else None
 
 
-def more(view: View, after: Optional[str], words: str = 'Next page', name: str = 'after') -> str:
+def more(after: Optional[str], words: str = 'Next page', name: str = 'after') -> str:
     """The way to the rest of a long list."""
     return f'<p><a href="?{name}={quote(after, safe="")}">{html.escape(words)}</a></p>' if after else ''
 

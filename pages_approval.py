@@ -61,7 +61,7 @@ def approval(view: View) -> Tuple[str, str]:
     shown, rest = a_page(view, found['proposals'] + found['rooms'], lambda one: one['proposal_id'])
     with view.state.db.read() as tx:
         lines = [line(tx, view, one) for one in shown]
-    return 'Needs your approval', card('Waiting for you', listed(lines, NOTHING), more(view, rest))
+    return 'Needs your approval', card('Waiting for you', listed(lines, NOTHING), more(rest))
 
 
 def line(tx: Tx, view: View, one: dict) -> str:
@@ -144,4 +144,4 @@ def lines_shown(content: str) -> str:
 
 def waiting_count(tx: Tx, person: str, now_us: int) -> int:
     """How many proposals this person could decide now: the number in the navigation."""
-    return len(owner_gitnest.waiting(tx, person, now_us)) + len(owner_project.room_cards(tx, person, now_us))
+    return len(owner_gitnest.waiting(tx, person, now_us)) + owner_project.waiting_in_rooms(tx, person, now_us)

@@ -45,7 +45,7 @@ def knowledge_base(view: View) -> Tuple[str, str]:
     publish = '<label><input type="checkbox" name="publish" value="yes"><span>Publish at once</span></label>'
     write = form(view, 'save_article', editor(view, '', '', 8) + publish, 'Save', 'first', knowledge_base_id=ref.id,
                  article_id='')
-    return name, (soft(PUBLISHED) + card('Articles', inner, pages.more(view, rest)) + card('New article', write) +
+    return name, (soft(PUBLISHED) + card('Articles', inner, pages.more(rest)) + card('New article', write) +
                   whereabouts(view, ref))
 
 
@@ -82,7 +82,7 @@ def history(view: View, ours: dict) -> str:
              text(names[one['actor']]), tag(one['state'], STATES[one['state']]), text(one['title'])] for one in shown]
     rest = shown[-1]['version'] if len(found) > HISTORY_SHOWN else None
     return card('History', soft(KEPT), pages.table(('Saved', 'Who', 'State', 'Title'), rows, 'History'),
-                pages.more(view, rest, 'Earlier versions'))
+                pages.more(rest, 'Earlier versions'))
 
 
 def version(view: View, ref: Ref, article_id: str, stamp: str) -> Tuple[str, str]:

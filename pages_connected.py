@@ -7,7 +7,7 @@ shares the desktop's sessions. Each button is one click of owner_verbs.py and it
 Not here: the frame and the forms (pages.py), their routes (pages_owner.py).
 """
 import html
-from typing import Dict, List, Set, Tuple
+from typing import Dict, List, Sequence, Set, Tuple
 
 import access
 import channel_store
@@ -17,7 +17,7 @@ import pages
 import session_store
 import workspace as workspaces
 from pages import View, between, card, field, form, inline, link, listed, select, soft, tag, text, when
-from pages_content import project_names
+from pages_content import may_see, project_names
 from versioned import Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -54,14 +54,14 @@ def home(view: View) -> Tuple[str, str]:
     asked = {'workspace': view.workspace, 'after': view.query.get('after'), 'limit': pages.A_PAGE + 1}
     found = owner.run(view.state, view.session.person, 'list_connections', asked)['connections']
     with view.state.db.read() as tx:
-        names = project_names(tx, view.workspace)
+        names = project_names(tx, view)
     name = field('Display name', 'display_name', view.sent.get('display_name', ''),
                  more='required maxlength="120" placeholder="Claude research"')
     add = form(view, 'add_assistant', select('Assistant', 'assistant', ASSISTANTS) + name, 'Add assistant', 'first')
     lines = [connection_line(view, one, names) for one in found[:pages.A_PAGE]]
     rest = found[pages.A_PAGE - 1]['connection'] if len(found) > pages.A_PAGE else None
     connections = card('Connections', listed(lines, 'No assistant is connected. Begin with Add assistant above.'),
-                       pages.more(view, rest))
+                       pages.more(rest))
     if not view.may_edit:
         return 'Connected agents', connections + soft(VIEWERS)
     demo = card('Try it in five steps', numbered(DEMO_STEPS)) if view.state.config.demo else ''
@@ -75,13 +75,20 @@ def numbered(steps: Tuple[str, ...]) -> str:
 
 def connection_line(view: View, one: dict, names: Dict[str, str]) -> str:
     word, sentence, style = STATES[one['status']]
-    where = ', '.join(text(names.get(project, project)) for project in one['projects'])
+    where = ', '.join([text(names[project]) for project in one['projects'] if project in names] +
+                      unseen(one['projects'], names))
     if one['status'] == 'active':
         sentence = f'In {where}.' if where else 'In no project yet: it sees nothing.'
     name = text(one['display_name'])
     if view.may_edit:
         name = link(view, one['display_name'], 'connection', one['connection'])
     return between(f'<h3>{name}</h3>', tag(word, style)) + f'<span class="soft">{sentence}</span>'
+
+
+def unseen(projects: Sequence[str], names: Dict[str, str]) -> List[str]:
+    """An id is made of the name: of what this person may not see, the number."""
+    number = sum(project not in names for project in projects)
+    return [f'{number} that you may not see'] if number else []
 
 
 def server_address(view: View) -> str:
@@ -114,11 +121,11 @@ def connection(view: View) -> Tuple[str, str]:
 
 
 def projects_part(tx: Tx, view: View, known: dict) -> str:
-    connection_id, names = known['connection'], project_names(tx, known['workspace'])
+    connection_id, names = known['connection'], project_names(tx, view)
     inside = access.projects_of(tx, connection_id)
-    lines = [between(link(view, names.get(one, one), 'project', one),
+    lines = [between(link(view, names[one], 'project', one),
                      form(view, 'remove_from_project', '', 'Remove', connection=connection_id, project=one))
-             for one in inside]
+             for one in inside if one in names] + unseen(inside, names)
     rest = [(one, name) for one, name in names.items() if one not in inside]
     add = form(view, 'add_to_project', select('Project', 'project', rest), 'Add to project', 'first',
                connection=connection_id) if rest else ''
@@ -162,7 +169,7 @@ def sessions_part(tx: Tx, view: View, known: dict) -> str:
     rows = tx.execute("SELECT id, name FROM places WHERE kind = 'session' AND workspace = ? AND local_only = 0 "
                       'ORDER BY folded, id', (view.workspace,)).fetchall()
     lines = [taken_back(view, connection_id, 'session', one, name) for one, name in rows if one in granted]
-    rest = [(one, name) for one, name in rows if one not in granted]
+    rest = [(one, name) for one, name in rows if one not in granted and may_see(tx, view, Ref('session', one))]
     add = form(view, 'invite', select('Session', 'id', rest), 'Grant the runner role', connection=connection_id,
                kind='session', role='runner') if rest else ''
     desktop = session_store.desktop_of(tx, view.session.person, view.now_us)

@@ -37,7 +37,7 @@ ON_DEVICE = 'Only on this device: it has no copy in the workspace, and no assist
 
 def projects(view: View) -> Tuple[str, str]:
     with view.state.db.read() as tx:
-        shown, rest = pages.a_page(view, list(project_names(tx, view.workspace).items()), lambda row: row[0])
+        shown, rest = pages.a_page(view, list(project_names(tx, view).items()), lambda row: row[0])
         found = [(one, name, how_many(tx, view, one)) for one, name in shown]
         loose, more_loose = items_page(tx, view, None, 'loose')
     lines = [between(f'<h3>{link(view, name, "project", one)}</h3>', f'<span class="soft">{count}</span>')
@@ -47,10 +47,10 @@ def projects(view: View) -> Tuple[str, str]:
     name = field('New Message channel', 'name', more='required maxlength="100"')
     channel = form(view, 'create_channel', name + private, 'Create')
     return 'Projects', (
-        card('In this workspace', listed(lines, NO_PROJECT), pages.more(view, rest),
+        card('In this workspace', listed(lines, NO_PROJECT), pages.more(rest),
              pages.inline(add) if view.may_edit else '') +
         card('In no project', soft(LOOSE), item_lists(view, loose) or soft('Nothing.'),
-             pages.more(view, more_loose, name='loose'), pages.inline(channel) if view.may_edit else ''))
+             pages.more(more_loose, name='loose'), pages.inline(channel) if view.may_edit else ''))
 
 
 def places(tx: Tx, view: View, project_id: Optional[str]) -> List[Item]:
@@ -85,10 +85,11 @@ def require_sight(tx: Tx, view: View, ref: Ref) -> None:
         channel_store.require_reader(tx, ref.id, view.session.person)
 
 
-def project_names(tx: Tx, workspace: str) -> Dict[str, str]:
-    """By name, as lists and choices show them."""
-    return dict(tx.execute("SELECT id, name FROM places WHERE kind = 'project' AND workspace = ? ORDER BY folded, id",
-                           (workspace,)).fetchall())
+def project_names(tx: Tx, view: View) -> Dict[str, str]:
+    """Those that this person may see, by name, as lists and choices show them."""
+    rows = tx.execute("SELECT id, name FROM places WHERE kind = 'project' AND workspace = ? ORDER BY folded, id",
+                      (view.workspace,)).fetchall()
+    return {one: name for one, name in rows if may_see(tx, view, Ref('project', one))}
 
 
 def item_lists(view: View, items: Sequence[Tuple[str, str, str, int]]) -> str:
@@ -113,7 +114,7 @@ def project(view: View) -> Tuple[str, str]:
                   for verb, name_of, words in NEW)
     seen_by = [link(view, words, 'connection', one) if view.may_edit else text(words) for one, words in agents]
     inside = item_lists(view, shown) or pages.nothing(view, 'Nothing yet.', 'Create something below.')
-    return name, (card('What is in it', inside, pages.more(view, rest)) +
+    return name, (card('What is in it', inside, pages.more(rest)) +
                   card('Assistants that see it', listed(seen_by, NO_AGENT)) +
                   card('Linked chats', listed([chat_line(view, ref.id, chat) for chat in chats], NO_CHAT)) +
                   (card('Create', pages.inline(new)) if view.may_edit else ''))
@@ -149,7 +150,7 @@ def whereabouts(view: View, ref: Ref) -> str:
     with view.state.db.read() as tx:
         project_id, local = tx.execute('SELECT project, local_only FROM places WHERE kind = ? AND id = ?',
                                        ref).fetchone()
-        names = project_names(tx, view.workspace)
+        names = project_names(tx, view)
     log = f'<p>{link(view, "Event log", "events", *ref)}</p>'
     where = f'<p>In {link(view, names[project_id], "project", project_id)}.</p>' if project_id in names else \
         soft(BY_INVITE if ref.kind == 'channel' else 'In no project: no assistant sees it.')
@@ -169,11 +170,13 @@ def events(view: View) -> Tuple[str, str]:
     after = int(given) if given.isascii() and given.isdigit() and len(given) < 16 else 0
     with view.state.db.read() as tx:
         name = item_name(tx, view, ref)
-        found = versioned.events_after(tx, ref, after, pages.A_PAGE)
+        first = versioned.first_sequence(tx, ref)
+        found = versioned.events_after(tx, ref, max(after, first - 1), pages.A_PAGE)
     item = versioned.ITEM_FIELD.get(ref.kind, 'item_id')
     rows = [[str(one['sequence']), f'<code>{html.escape(one["type"])}</code>', text(one[item]),
              when(one['updated_at'], view.now_us)] for one in found['events']]
     inner = pages.table(('Sequence', 'Event', 'Item', 'When'), rows, 'Events') if rows else soft('No event here.')
     rest = str(found['next_sequence']) if found['has_more'] else None
-    return f'Event log: {name}', (card('Events', inner, pages.more(view, rest)) +
+    older = soft(f'It begins with {first}: what is older is kept no longer.') if first > 1 else ''
+    return f'Event log: {name}', (card('Events', older, inner, pages.more(rest)) +
                                   f'<p>{link(view, "Back to " + name, *ref)}</p>')

@@ -163,7 +163,8 @@ def note_save(state: State, sent: Sent) -> dict:
     if operation == 'slide_add':
         return {**found, 'slides': [{'title': one.get('title', ''), 'text': one.get('text', '')}]}
     if operation == 'sheet_set_range':
-        lines = [line for line in one.get('cells', '').split('\n') if line.strip()]
+        words = one.get('cells', '').rstrip()
+        lines = words.split('\n') if words else []            # a blank line between others is an empty row
         rows = [[cell_value(cell) for cell in line.split(',')] for line in lines]
         width = max(map(len, rows), default=0)
         return {**found, 'start_row': number('start_row', one), 'start_col': number('start_col', one),

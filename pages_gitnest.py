@@ -50,7 +50,7 @@ def repository(view: View) -> Tuple[str, str]:
                   on='' if is_on else 'on')
     state = tag('GitNest is on', 'good') if is_on else tag('GitNest is off', 'bad')
     return name, (card('Changes', f'<p>{state}</p>', soft(GITNEST), switch) + work_part(view, work['work']) +
-                  card('Change sets', listed(sets, NO_SET), pages.more(view, more_sets, name='sets'),
+                  card('Change sets', listed(sets, NO_SET), pages.more(more_sets, name='sets'),
                        newest(work['change_sets'])) +
                   results_part(view, results) + decided +
                   card('Policy', soft(POLICY), details('Change the policy', policy_form(view, ref.id, policy))) +
@@ -59,7 +59,7 @@ def repository(view: View) -> Tuple[str, str]:
 
 def work_part(view: View, work: List[dict]) -> str:
     shown, rest = pages.a_page(view, work, lambda one: one['work_id'], 'work')
-    return card('Work', listed([text(one['title']) for one in shown], 'None yet.'), pages.more(view, rest, name='work'),
+    return card('Work', listed([text(one['title']) for one in shown], 'None yet.'), pages.more(rest, name='work'),
                 newest(work))
 
 
@@ -67,7 +67,7 @@ def results_part(view: View, results: List[dict]) -> str:
     shown, rest = pages.a_page(view, results, lambda one: ' '.join((one['at'], one['kind'], one['summary'])), 'results')
     rows = [[when(one['at'], view.now_us), text(one['kind']), text(one['summary'])] for one in shown]
     saved = pages.table(('When', 'What', 'Result'), rows, 'Saved results') if rows else soft('None yet.')
-    return card('Saved results', saved, pages.more(view, rest, name='results'), newest(results))
+    return card('Saved results', saved, pages.more(rest, name='results'), newest(results))
 
 
 def decided_part(tx: Tx, view: View, repository: str) -> str:
@@ -81,7 +81,7 @@ def decided_part(tx: Tx, view: View, repository: str) -> str:
     rows = [[pages.dated(view, decided_us, 'approval', one), tag(status, pages_approval.STATUS.get(status, '')),
              text(pages_approval.find(tx, one).title)] for one, status, decided_us in shown]
     table = pages.table(('Decided', 'How', 'Proposal'), rows, 'Decided proposals') if rows else soft('None yet.')
-    return card('Decided proposals', table, pages.more(view, rest, name='decided'))
+    return card('Decided proposals', table, pages.more(rest, name='decided'))
 
 
 def newest(found: List[dict]) -> str:
@@ -149,9 +149,12 @@ def revision_form(view: View, found: gitnest.ChangeSet, imports: List[dict]) -> 
 def policy_form(view: View, repository_id: str, policy: gitnest.Policy) -> str:
     over = '' if policy.look_twice_over == gitnest.UNLIMITED else str(policy.look_twice_over)
     checks, paths = '\n'.join(policy.required_checks), '\n'.join(policy.look_twice)
-    inner = (area('Required checks, one a line', 'required_checks', checks, 3) +
-             area('Paths to look at twice, one a line; a folder ends in a slash', 'look_twice', paths, 3) +
-             field('Look twice over so many bytes; empty for never', 'look_twice_over', over, 'number', '') +
-             field('Provider, as it is shown', 'provider', policy.provider, more='') +
+    sent = view.sent.get                                   # what was typed, when it was refused
+    inner = (area('Required checks, one a line', 'required_checks', sent('required_checks', checks), 3) +
+             area('Paths to look at twice, one a line; a folder ends in a slash', 'look_twice',
+                  sent('look_twice', paths), 3) +
+             field('Look twice over so many bytes; empty for never', 'look_twice_over', sent('look_twice_over', over),
+                   'number', '') +
+             field('Provider, as it is shown', 'provider', sent('provider', policy.provider), more='') +
              field('Its address; never shown again', 'provider_url', '', more=''))
     return form(view, 'set_policy', inner, 'Save policy', repository_id=repository_id)

@@ -10,7 +10,7 @@ import base64
 import html
 import json
 import secrets
-from typing import Dict, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 from urllib.parse import quote
 
 import note_people
@@ -20,7 +20,7 @@ import owner
 import pages
 from pages import View, area, block, card, field, form, link, listed, soft, text, when
 from pages_content import actor_name, item_name, whereabouts
-from versioned import Ref
+from versioned import Ref, Refusal, Tx
 from wire import Response
 
 # --- data ---------------------------------------------------------------------
@@ -88,7 +88,8 @@ def slides_tab(view: View, found: dict, base: Dict[str, str]) -> str:
 
 
 def sheet_tab(view: View, found: dict, base: Dict[str, str]) -> str:
-    corner = field('From row', 'start_row', '0', 'number') + field('From column', 'start_col', '0', 'number')
+    corner = (field('From row', 'start_row', view.sent.get('start_row', '0'), 'number') +
+              field('From column', 'start_col', view.sent.get('start_col', '0'), 'number'))
     cells = area('Cells: a line a row, commas between cells', 'cells', view.sent.get('cells', ''), 3)
     return cells_table(view, found) + form(view, 'save_note', f'<div class="row short">{corner}</div>{cells}',
                                            'Set cells', operation='sheet_set_range', **base)
@@ -106,11 +107,22 @@ def cells_table(view: View, found: dict) -> str:
     if not rows or not cols:
         return pages.nothing(view, 'Empty.', 'Set the first cells below.')
     with view.state.db.read() as tx:
-        values = note_tabs.read_cells(tx, found['tab_id'], 0, 0, rows, cols)
+        values = first_rows(tx, found['tab_id'], rows, cols)
+    rows = len(values)
     body = [[f'<span class="soft">{number}</span>', *(text(pages.value_text(cell)) for cell in row)]
             for number, row in enumerate(values)]
     cut = soft(f'The first {rows} of {size[0]} rows and {cols} of {size[1]} columns.') if (rows, cols) != size else ''
     return pages.table(('Row', *map(str, range(cols))), body, 'Cells') + cut
+
+
+def first_rows(tx: Tx, tab: str, rows: int, cols: int) -> List[List[Any]]:
+    """As many as an answer may hold: a few long cells must not close the page."""
+    while rows > 1:
+        try:
+            return note_tabs.read_cells(tx, tab, 0, 0, rows, cols)
+        except Refusal:
+            rows //= 2
+    return note_tabs.read_cells(tx, tab, 0, 0, rows, cols)
 
 
 def draft(view: View, one: dict, labels: Dict[str, str]) -> str:
@@ -181,7 +193,7 @@ def history(view: View, labels: Dict[str, str]) -> str:
              text(labels.get(one['tab_id'], '')), f'<code>{html.escape(one["operation"])}</code>'] for one in found]
     rest = found[-1]['version'] if len(found) == HISTORY_SHOWN else None
     return card('History', pages.table(('Saved', 'Who', 'Tab', 'What'), rows, 'History'),
-                pages.more(view, rest, 'Earlier versions'))
+                pages.more(rest, 'Earlier versions'))
 
 
 def version(view: View) -> Tuple[str, str]:

@@ -50,7 +50,7 @@ def record_channel(view: View) -> Tuple[str, str]:
         pages.nothing(view, 'No record yet.', 'Add the first one below.')
     add = form(view, 'create_record', inputs(fields, {}, view.sent), 'Add record', 'first', record_channel_id=ref.id,
                idempotency_key=new_key())
-    return name, card('Records', inner, pages.more(view, found['next_item_id'] if found['has_more'] else None)) + \
+    return name, card('Records', inner, pages.more(found['next_item_id'] if found['has_more'] else None)) + \
         card('New record', add) + whereabouts(view, ref)
 
 
@@ -68,7 +68,7 @@ def record(view: View, ref: Ref, item_id: str) -> Tuple[str, str]:
     write = form(view, 'save_record', shown, 'Save', 'first', idempotency_key=new_key(),
                  expected_version=found['version'], **ours)
     delete = form(view, 'delete_record', '', 'Delete', 'bad', expected_version=found['version'], **ours)
-    earlier = pages.more(view, saved[HISTORY_SHOWN - 1]['version'] if len(saved) > HISTORY_SHOWN else None,
+    earlier = pages.more(saved[HISTORY_SHOWN - 1]['version'] if len(saved) > HISTORY_SHOWN else None,
                          'Earlier versions')
     head = (f'<p class="soft">In {link(view, name, *ref)}, saved {when(found["version"], view.now_us)}, version '
             f'<code>{found["version"]}</code></p>')
@@ -113,7 +113,7 @@ def channel(view: View) -> Tuple[str, str]:
     typed = '' if 'message_id' in view.sent else view.sent.get('text', '')
     post = form(view, 'post_message', area('Message', 'text', typed, 3), 'Reply' if root else 'Post', 'first',
                 channel_id=ref.id, idempotency_key=new_key(), **root)
-    earlier = pages.more(view, found['before'] if found['has_more'] else None, 'Earlier messages')
+    earlier = pages.more(found['before'] if found['has_more'] else None, 'Earlier messages')
     if root:
         return f'A thread in {name}', (card('Messages', earlier, listed(lines, ''), post) +
                                        f'<p>{link(view, "Back to " + name, *ref)}</p>')
@@ -188,14 +188,14 @@ def people(view: View) -> Tuple[str, str]:
     others = pages.select('Workspace', 'workspace', view.others.items())
     switch = card('Your other workspaces', pages.inline(form(view, 'show_workspace', others, 'Show'))) \
         if view.others else ''
-    return 'People', (card('In this workspace', listed(lines, ''), pages.more(view, rest)) + switch +
+    return 'People', (card('In this workspace', listed(lines, ''), pages.more(rest)) + switch +
                       (card('Add somebody', soft(PLAY), pages.inline(add)) if is_owner else '') +
                       card('You', form(view, 'sign_out', '', 'Sign out')))
 
 
 def person_line(view: View, person: str, name: str, role: int, may_change: bool) -> str:
     title = f'<h3>{text(name)}{" (you)" if person == view.session.person else ""}</h3>'
-    line = pages.between(title, tag(dict(ROLES)[ROLE_NAMES[role]]))
+    line = pages.between(title, tag(dict(ROLES).get(ROLE_NAMES[role], 'has no role')))
     if not may_change:
         return line
     roles = form(view, 'set_role', pages.select('Role', 'role', ROLES, ROLE_NAMES[role]), 'Save role', of=person,

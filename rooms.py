@@ -181,6 +181,11 @@ def all_waiting(tx: Tx, now_us: int) -> List[Install]:
     return [Install._make(row) for row in rows]
 
 
+def count_waiting(tx: Tx, now_us: int) -> List[Tuple[str, int]]:
+    return tx.execute("SELECT room, count(*) FROM room_proposals WHERE status = 'pending' AND expires_us > ? "
+                      'GROUP BY room', (now_us,)).fetchall()
+
+
 def card(tx: Tx, row: Install) -> dict:
     """What the owner sees before the click: the Room by name, the app, and every file in full."""
     name = tx.execute('SELECT name FROM rooms WHERE room = ?', (row.room,)).fetchone()[0]

@@ -113,6 +113,12 @@ def record_event(tx: Tx, ref: Ref, kind: str, item_id: str, stamp_us: int) -> in
     return sequence
 
 
+def first_sequence(tx: Tx, ref: Ref) -> int:
+    """Of the oldest event that the log still holds, or would hold."""
+    row = tx.execute('SELECT first_sequence FROM logs WHERE ref_kind = ? AND ref_id = ?', ref).fetchone()
+    return row[0] if row else 1
+
+
 def events_after(tx: Tx, ref: Ref, after: int, limit: int) -> dict:
     """One page of the log: {"events": [...], "next_sequence": N, "has_more": bool}; N is the next `after`.
 

@@ -395,6 +395,25 @@ class Editing(Case):
         shown = self.owner.page('note', 'deck', sheet).text
         for cell in ('7', 'x', '2.5'):
             self.assertIn(f'<bdi>{cell}</bdi>', shown)
+        page = self.owner.page('note', 'deck', sheet)
+        again = self.owner.send(page, 'save_note', start_row='4', start_col='-2', cells='a\n\nb\n\n')
+        self.assertEqual(again.status, 400)
+        self.assertEqual(self.owner.send(again, 'save_note', start_col='1').status, 303)      # the row is as typed
+        read = {'note_id': 'deck', 'tab_id': sheet, 'start_row': 0, 'start_col': 0, 'row_count': 7, 'col_count': 2}
+        self.assertEqual([row[1] for row in self.world.click('read_range', **read)['values']],
+                         [None, 'x', 2.5, None, 'a', None, 'b'])
+
+    def test_a_sheet_of_long_cells_is_shown_as_far_as_an_answer_goes(self):
+        sheet = self.world.click('create_note', note_id='long', title='Long', project='launch-q3', tabs=[
+            {'tab_type': 'sheet', 'label': 'Sheet', 'start_row': 0, 'start_col': 0, 'values': [['a']]}])['tabs'][0]['tab_id']
+        for row in range(0, 60, 4):
+            base = self.world.click('read_note', note_id='long')['version']
+            self.world.click('save_note', note_id='long', tab_id=sheet, operation='sheet_set_range', start_row=row,
+                             start_col=0, values=[['x' * 4_000] * 20] * 4, base_version=base,
+                             idempotency_key=f'long-cells-{row}')
+        page = self.owner.page('note', 'long')
+        self.assertEqual(page.status, 200)
+        self.assertIn('The first 7 of 60 rows', page.text)
 
     def test_an_article_saved_in_between_is_shown_and_the_persons_words_stay_in_the_form(self):
         at = ('knowledge_base', 'support', 'refund-policy')
@@ -444,6 +463,28 @@ class Editing(Case):
         self.assertIn('>Add to project<', page.text)
         self.owner.send(page, 'move_item', project='launch-q3')
         self.assertIn('Take out of the project', self.owner.page('note', 'private-ideas').text)
+
+    def test_a_log_whose_beginning_was_pruned_is_shown_from_where_it_begins(self):
+        at = ('events', 'note', 'q3-launch')
+        self.owner.send(self.owner.page('note', 'q3-launch'), 'save_note', text='the newest words')
+        with self.world.state.db.write() as tx:
+            last = versioned.last_sequence(tx, versioned.Ref('note', 'q3-launch'))
+            tx.execute("DELETE FROM events WHERE ref_id = 'q3-launch' AND sequence < ?", (last,))
+            tx.execute("UPDATE logs SET first_sequence = ? WHERE ref_id = 'q3-launch'", (last,))
+        page = self.owner.page(*at)
+        self.assertEqual(page.status, 200)
+        self.assertIn(f'It begins with {last}:', page.text)
+
+    def test_a_project_that_a_person_may_not_see_is_named_nowhere(self):
+        self.world.click('create_project', project='layoffs-2027', name='Layoffs 2027')
+        connection, _ = self.active()
+        self.world.click('add_to_project', connection=connection, project='layoffs-2027')
+        self.world.click('set_role', of='mika', kind='project', id='layoffs-2027', role='none')
+        mika = Person(self.world, 'mika')
+        for at, page in mika.crawl().items():
+            self.assertNotIn('ayoffs', page.text, at)
+        self.assertIn('1 that you may not see', mika.page('connection', connection).text)
+        self.assertIn('Layoffs 2027', self.owner.page('projects').text)
         self.owner.send(self.owner.page('note', 'q3-launch'), 'save_note', text='saved')
         self.assertIn('<code>tab_', self.owner.page('events', 'note', 'q3-launch').text)
 
@@ -544,6 +585,9 @@ class GitNest(Case):
     def test_policy_checks_and_the_second_look_are_forms(self):
         _, token = self.active()
         at = ('repository', 'site')
+        again = self.owner.send(self.owner.page(*at), 'set_policy', required_checks='typed checks', provider='github')
+        self.assertEqual(again.status, 400)                        # a provider has a name and an address
+        self.assertIn('typed checks', again.text)
         self.decide(self.propose(token))
         self.owner.send(self.owner.page(*at), 'set_policy', required_checks='unit tests\n', look_twice='docs/\n',
                         look_twice_over='')
@@ -697,6 +741,7 @@ class Colleague(Case):
         self.assertEqual(mika.send(page, 'save_note', text='too late').status, 403)
         self.world.click('set_role', of='mika', kind='workspace', id='workspace', role='none')
         self.assertEqual(mika.page('note', 'q3-launch').status, 404)
+        self.assertIn('has no role', self.owner.page('people').text)
         for role in ({'kind': 'note', 'id': 'q3-launch', 'role': 'none'},
                      {'kind': 'workspace', 'id': 'workspace', 'role': 'viewer'}):
             self.world.click('set_role', of='mika', **role)

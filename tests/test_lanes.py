@@ -12,6 +12,9 @@ import unittest
 import codex_cases
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# python3 -m unittest, also where a shell that began us in its background has Ctrl-C ignored
+HEARS_CTRL_C = ('import signal, unittest; signal.signal(signal.SIGINT, signal.default_int_handler); '
+                'unittest.main(module=None, argv=["python3 -m unittest"])')
 MODULES = {'test_good': """
 class Good(unittest.TestCase):
     def test_fine(self):
@@ -91,8 +94,10 @@ class Lanes(unittest.TestCase):
         for whom, number in ((os.killpg, signal.SIGINT), (os.kill, signal.SIGKILL)):
             with self.subTest(signal=number):
                 self.write_two(waits_for='gone')
-                runner = subprocess.Popen([sys.executable, '-m', 'unittest'], cwd=self.folder, stderr=subprocess.DEVNULL,
+                runner = subprocess.Popen([sys.executable, '-c', HEARS_CTRL_C], cwd=self.folder, stderr=subprocess.DEVNULL,
                                           start_new_session=True)
+                self.addCleanup(runner.wait)
+                self.addCleanup(runner.kill)
                 pids = [int(self.wait_for(name)) for name in ('test_a', 'test_b')]
                 whom(runner.pid, number)
                 self.assertEqual(runner.wait(30), -number)
