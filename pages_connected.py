@@ -7,7 +7,7 @@ shares the desktop's sessions. Each button is one click of owner_verbs.py and it
 Not here: the frame and the forms (pages.py), their routes (pages_owner.py).
 """
 import html
-from typing import Dict, List, Sequence, Set, Tuple
+from typing import Collection, Dict, List, Set, Tuple
 
 import access
 import channel_store
@@ -18,7 +18,7 @@ import session_store
 import workspace as workspaces
 from pages import View, between, card, field, form, inline, link, listed, select, soft, tag, text, when
 from pages_content import may_see, project_names
-from versioned import Refusal, Tx
+from versioned import Ref, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
 
@@ -85,9 +85,9 @@ def connection_line(view: View, one: dict, names: Dict[str, str]) -> str:
     return between(f'<h3>{name}</h3>', tag(word, style)) + f'<span class="soft">{sentence}</span>'
 
 
-def unseen(projects: Sequence[str], names: Dict[str, str]) -> List[str]:
+def unseen(ids: Collection[str], seen: Collection[str]) -> List[str]:
     """An id is made of the name: of what this person may not see, the number."""
-    number = sum(project not in names for project in projects)
+    number = sum(one not in seen for one in ids)
     return [f'{number} that you may not see'] if number else []
 
 
@@ -148,8 +148,10 @@ def channels_part(tx: Tx, view: View, known: dict) -> str:
     rows = tx.execute("SELECT p.id, p.name, c.private FROM places p JOIN channels c ON c.channel_id = p.id "
                       "WHERE p.kind = 'channel' AND p.workspace = ? AND p.project IS NULL ORDER BY p.folded, p.id",
                       (view.workspace,)).fetchall()
-    lines = [taken_back(view, connection_id, 'channel', one, name) for one, name, _ in rows if one in invited]
-    rest = [(one, name + (' (private)' if private else '')) for one, name, private in rows
+    seen = {row[0]: row for row in rows if may_see(tx, view, Ref('channel', row[0]))}
+    lines = [taken_back(view, connection_id, 'channel', one, name) for one, name, _ in seen.values() if one in invited]
+    lines += unseen([row[0] for row in rows if row[0] in invited], seen)
+    rest = [(one, name + (' (private)' if private else '')) for one, name, private in seen.values()
             if one not in invited and may_invite(tx, one, view.session.person)]
     add = form(view, 'invite', select('Choose a Message channel', 'id', rest), 'Invite', connection=connection_id,
                kind='channel', role='member') if rest else ''
@@ -168,8 +170,10 @@ def sessions_part(tx: Tx, view: View, known: dict) -> str:
     connection_id, granted = known['connection'], opened_by_name(tx, known['connection'], 'session')
     rows = tx.execute("SELECT id, name FROM places WHERE kind = 'session' AND workspace = ? AND local_only = 0 "
                       'ORDER BY folded, id', (view.workspace,)).fetchall()
-    lines = [taken_back(view, connection_id, 'session', one, name) for one, name in rows if one in granted]
-    rest = [(one, name) for one, name in rows if one not in granted and may_see(tx, view, Ref('session', one))]
+    seen = {one: name for one, name in rows if may_see(tx, view, Ref('session', one))}
+    lines = [taken_back(view, connection_id, 'session', one, name) for one, name in seen.items() if one in granted]
+    lines += unseen([one for one, _ in rows if one in granted], seen)
+    rest = [(one, name) for one, name in seen.items() if one not in granted]
     add = form(view, 'invite', select('Session', 'id', rest), 'Grant the runner role', connection=connection_id,
                kind='session', role='runner') if rest else ''
     desktop = session_store.desktop_of(tx, view.session.person, view.now_us)

@@ -366,6 +366,42 @@ class Decided(Case):
         self.assertNotIn('Decided', Person(self.world, 'aiko').page('repository', 'site').text)
 
 
+class WhoeverIsShutOut(Case):
+    """Of what a person may not see no list and no choice says the name, nor the id, which is made of it."""
+
+    def setUp(self):
+        super().setUp()
+        for verb, arguments in (
+                ('create_project', {'project': 'layoffs', 'name': 'Layoffs'}),
+                ('create_channel', {'channel_id': 'rumours', 'name': 'Rumours'}),
+                ('create_session', {'session_id': 'payroll', 'name': 'Payroll', 'kind': 'agent'}),
+                ('move_item', {'kind': 'note', 'id': 'private-ideas', 'project': 'layoffs'})):
+            self.world.click(verb, **arguments)
+        self.world.click('set_role', of='mika', kind='note', id='private-ideas', role='editor')
+        for kind, one in (('project', 'layoffs'), ('channel', 'rumours'), ('session', 'payroll')):
+            self.world.click('set_role', of='mika', kind=kind, id=one, role='none')
+        self.mika = Person(self.world, 'mika')
+
+    def names_in(self, person, *at):
+        page = person.page(*at)
+        self.assertEqual(page.status, 200)
+        return set(re.findall('layoffs|rumours|payroll', page.text.lower()))
+
+    def test_a_connections_page_names_what_he_may_see_and_counts_what_else_it_was_opened_to(self):
+        connection, _ = self.active()
+        at, everything = ('connection', connection), {'layoffs', 'rumours', 'payroll'}
+        self.assertEqual(self.names_in(self.owner, *at), everything)               # as choices
+        self.assertEqual(self.names_in(self.mika, *at), set())
+        self.assertNotIn('that you may not see', words(self.mika.page(*at)))
+        self.world.click('add_to_project', connection=connection, project='layoffs')
+        self.world.click('invite', connection=connection, kind='channel', id='rumours', role='member')
+        self.world.click('invite', connection=connection, kind='session', id='payroll', role='runner')
+        self.assertEqual(self.names_in(self.owner, *at), everything)               # as what it was opened to
+        self.assertEqual(self.names_in(self.mika, *at), set())
+        self.assertEqual(words(self.mika.page(*at)).count('1 that you may not see'), 3)
+        self.assertNotIn('that you may not see', words(self.owner.page(*at)))
+
+
 class WhoeverMayOnlyLook(Case):
     REPOSITORY = True
 
