@@ -28,6 +28,8 @@ NEW = (('create_note', 'title', 'New Note'), ('create_knowledge_base', 'name', '
 NO_PROJECT = 'No project yet. Make one: an assistant sees only what lies in projects that you add it to.'
 LOOSE = 'No assistant sees these, except a Message channel to which it was invited.'
 BY_INVITE = 'In no project: an assistant sees it when it is invited, on the page of its connection.'
+NOWHERE = 'In no project: no assistant sees it.'
+HIDDEN = 'In a project that you may not see.'
 NO_AGENT = 'None. Open a connection and use Add to project.'
 NO_CHAT = 'None. A chat links itself with the tool link_current_chat; nobody can open a chat from here.'
 DECLARED = 'A label that the chat gave itself: for routing, not identity.'
@@ -152,8 +154,10 @@ def whereabouts(view: View, ref: Ref) -> str:
                                        ref).fetchone()
         names = project_names(tx, view)
     log = f'<p>{link(view, "Event log", "events", *ref)}</p>'
-    where = f'<p>In {link(view, names[project_id], "project", project_id)}.</p>' if project_id in names else \
-        soft(BY_INVITE if ref.kind == 'channel' else 'In no project: no assistant sees it.')
+    if project_id in names:
+        where = f'<p>In {link(view, names[project_id], "project", project_id)}.</p>'
+    else:
+        where = soft(HIDDEN if project_id else BY_INVITE if ref.kind == 'channel' else NOWHERE)
     if ref.kind == 'channel':                              # opened by its project or by Invite, never moved
         return card('Project', where, log)
     rest = [(one, name) for one, name in names.items() if one != project_id]

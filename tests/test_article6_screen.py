@@ -387,6 +387,13 @@ class WhoeverIsShutOut(Case):
         self.assertEqual(page.status, 200)
         return set(re.findall('layoffs|rumours|payroll', page.text.lower()))
 
+    def test_an_item_says_that_it_lies_in_a_project_that_he_may_not_see_and_not_that_it_lies_in_none(self):
+        at = ('note', 'private-ideas')
+        self.assertIn('In Layoffs .', words(self.owner.page(*at)))
+        self.assertEqual(self.names_in(self.mika, *at), set())
+        self.assertIn('In a project that you may not see.', words(self.mika.page(*at)))
+        self.assertNotIn('no assistant sees it', words(self.mika.page(*at)))
+
     def test_a_connections_page_names_what_he_may_see_and_counts_what_else_it_was_opened_to(self):
         connection, _ = self.active()
         at, everything = ('connection', connection), {'layoffs', 'rumours', 'payroll'}
