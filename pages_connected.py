@@ -54,7 +54,7 @@ def home(view: View) -> Tuple[str, str]:
     asked = {'workspace': view.workspace, 'after': view.query.get('after'), 'limit': pages.A_PAGE + 1}
     found = owner.run(view.state, view.session.person, 'list_connections', asked)['connections']
     with view.state.db.read() as tx:
-        names = project_names(tx, view)
+        names = project_names(tx, view, view.workspace)
     name = field('Display name', 'display_name', view.sent.get('display_name', ''),
                  more='required maxlength="120" placeholder="Claude research"')
     add = form(view, 'add_assistant', select('Assistant', 'assistant', ASSISTANTS) + name, 'Add assistant', 'first')
@@ -121,7 +121,7 @@ def connection(view: View) -> Tuple[str, str]:
 
 
 def projects_part(tx: Tx, view: View, known: dict) -> str:
-    connection_id, names = known['connection'], project_names(tx, view)
+    connection_id, names = known['connection'], project_names(tx, view, known['workspace'])
     inside = access.projects_of(tx, connection_id)
     lines = [between(link(view, names[one], 'project', one),
                      form(view, 'remove_from_project', '', 'Remove', connection=connection_id, project=one))
@@ -147,7 +147,7 @@ def channels_part(tx: Tx, view: View, known: dict) -> str:
     connection_id, invited = known['connection'], opened_by_name(tx, known['connection'], 'channel')
     rows = tx.execute("SELECT p.id, p.name, c.private FROM places p JOIN channels c ON c.channel_id = p.id "
                       "WHERE p.kind = 'channel' AND p.workspace = ? AND p.project IS NULL ORDER BY p.folded, p.id",
-                      (view.workspace,)).fetchall()
+                      (known['workspace'],)).fetchall()
     seen = {row[0]: row for row in rows if may_see(tx, view, Ref('channel', row[0]))}
     lines = [taken_back(view, connection_id, 'channel', one, name) for one, name, _ in seen.values() if one in invited]
     lines += unseen([row[0] for row in rows if row[0] in invited], seen)
@@ -169,7 +169,7 @@ def may_invite(tx: Tx, channel: str, person: str) -> bool:
 def sessions_part(tx: Tx, view: View, known: dict) -> str:
     connection_id, granted = known['connection'], opened_by_name(tx, known['connection'], 'session')
     rows = tx.execute("SELECT id, name FROM places WHERE kind = 'session' AND workspace = ? AND local_only = 0 "
-                      'ORDER BY folded, id', (view.workspace,)).fetchall()
+                      'ORDER BY folded, id', (known['workspace'],)).fetchall()
     seen = {one: name for one, name in rows if may_see(tx, view, Ref('session', one))}
     lines = [taken_back(view, connection_id, 'session', one, name) for one, name in seen.items() if one in granted]
     lines += unseen([one for one, _ in rows if one in granted], seen)

@@ -39,7 +39,7 @@ ON_DEVICE = 'Only on this device: it has no copy in the workspace, and no assist
 
 def projects(view: View) -> Tuple[str, str]:
     with view.state.db.read() as tx:
-        shown, rest = pages.a_page(view, list(project_names(tx, view).items()), lambda row: row[0])
+        shown, rest = pages.a_page(view, list(project_names(tx, view, view.workspace).items()), lambda row: row[0])
         found = [(one, name, how_many(tx, view, one)) for one, name in shown]
         loose, more_loose = items_page(tx, view, None, 'loose')
     lines = [between(f'<h3>{link(view, name, "project", one)}</h3>', f'<span class="soft">{count}</span>')
@@ -87,10 +87,10 @@ def require_sight(tx: Tx, view: View, ref: Ref) -> None:
         channel_store.require_reader(tx, ref.id, view.session.person)
 
 
-def project_names(tx: Tx, view: View) -> Dict[str, str]:
+def project_names(tx: Tx, view: View, workspace: str) -> Dict[str, str]:
     """Those that this person may see, by name, as lists and choices show them."""
     rows = tx.execute("SELECT id, name FROM places WHERE kind = 'project' AND workspace = ? ORDER BY folded, id",
-                      (view.workspace,)).fetchall()
+                      (workspace,)).fetchall()
     return {one: name for one, name in rows if may_see(tx, view, Ref('project', one))}
 
 
@@ -150,9 +150,9 @@ def actor_name(tx: Tx, actor: str) -> str:
 def whereabouts(view: View, ref: Ref) -> str:
     """In which project an item lies, where it may go, and its log."""
     with view.state.db.read() as tx:
-        project_id, local = tx.execute('SELECT project, local_only FROM places WHERE kind = ? AND id = ?',
-                                       ref).fetchone()
-        names = project_names(tx, view)
+        workspace, project_id, local = tx.execute('SELECT workspace, project, local_only FROM places '
+                                                  'WHERE kind = ? AND id = ?', ref).fetchone()
+        names = project_names(tx, view, workspace)         # the item's, whichever workspace is shown
     log = f'<p>{link(view, "Event log", "events", *ref)}</p>'
     if project_id in names:
         where = f'<p>In {link(view, names[project_id], "project", project_id)}.</p>'

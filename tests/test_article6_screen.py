@@ -8,10 +8,12 @@ from unittest import mock
 from tests.pages_world import NASTY, Person
 from tests.test_article6_pages import Case
 
+import access
 import note_people
 import pages
 import pages_articles
 import proposal_card
+import workspace
 from pages_articles import difference
 
 AT = ('knowledge_base', 'support', 'refund-policy')
@@ -407,6 +409,28 @@ class WhoeverIsShutOut(Case):
         self.assertEqual(self.names_in(self.mika, *at), set())
         self.assertEqual(words(self.mika.page(*at)).count('1 that you may not see'), 3)
         self.assertNotIn('that you may not see', words(self.owner.page(*at)))
+
+
+class TwoWorkspaces(Case):
+    def test_an_item_and_a_connection_offer_what_lies_in_their_own_workspace_whichever_is_shown(self):
+        with self.world.state.db.write() as tx:
+            workspace.create_workspace(tx, 'zz-second', 'Zz second', 'owner')
+        there = {'workspace': 'zz-second'}
+        self.world.click('create_project', project='theirs', name='Theirs', **there)
+        self.world.click('create_note', note_id='far', title='Far', project='theirs', tabs=[], **there)
+        self.world.click('create_channel', channel_id='far-talk', name='Far talk', **there)
+        self.world.click('create_session', session_id='far-run', name='Far run', kind='agent', **there)
+        connection = self.world.click('add_assistant', display_name='Far', **there)['connection']
+        with self.world.state.db.write() as tx:
+            access.attach(tx, connection, 'zz-second', 'owner')
+        note = self.owner.page('note', 'far')
+        self.assertIn('<bdi>Workspace</bdi>, as', note.text)           # the other one is shown
+        self.assertIn('In Theirs .', words(note))
+        self.assertNotIn('Launch Q3', words(note))
+        self.assertEqual(self.owner.send(self.owner.page('connection', connection), 'invite', 0).status, 303)
+        shown = words(self.owner.page('connection', connection))
+        for name, here in (('Theirs', True), ('Far talk', True), ('Far run', True), ('Launch Q3', False), ('Press', False)):
+            self.assertEqual(name in shown, here, name)
 
 
 class WhoeverMayOnlyLook(Case):
