@@ -463,6 +463,8 @@ class Editing(Case):
         self.assertIn('>Add to project<', page.text)
         self.owner.send(page, 'move_item', project='launch-q3')
         self.assertIn('Take out of the project', self.owner.page('note', 'private-ideas').text)
+        self.owner.send(self.owner.page('note', 'q3-launch'), 'save_note', text='saved')
+        self.assertIn('<code>tab_', self.owner.page('events', 'note', 'q3-launch').text)
 
     def test_a_log_whose_beginning_was_pruned_is_shown_from_where_it_begins(self):
         at = ('events', 'note', 'q3-launch')
@@ -485,8 +487,6 @@ class Editing(Case):
             self.assertNotIn('ayoffs', page.text, at)
         self.assertIn('1 that you may not see', mika.page('connection', connection).text)
         self.assertIn('Layoffs 2027', self.owner.page('projects').text)
-        self.owner.send(self.owner.page('note', 'q3-launch'), 'save_note', text='saved')
-        self.assertIn('<code>tab_', self.owner.page('events', 'note', 'q3-launch').text)
 
     def test_a_source_is_a_link_that_tells_nothing_and_a_file_is_its_name_and_size(self):
         _, token = self.active()
