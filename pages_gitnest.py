@@ -53,7 +53,8 @@ def repository(view: View) -> Tuple[str, str]:
                   card('Change sets', listed(sets, NO_SET), pages.more(more_sets, name='sets'),
                        newest(work['change_sets'])) +
                   results_part(view, results) + decided +
-                  card('Policy', soft(POLICY), details('Change the policy', policy_form(view, ref.id, policy))) +
+                  card('Policy', soft(POLICY), details('Change the policy', policy_form(view, ref.id, policy),
+                                                       'required_checks' in view.sent)) +
                   whereabouts(view, ref))
 
 

@@ -588,6 +588,7 @@ class GitNest(Case):
         again = self.owner.send(self.owner.page(*at), 'set_policy', required_checks='typed checks', provider='github')
         self.assertEqual(again.status, 400)                        # a provider has a name and an address
         self.assertIn('typed checks', again.text)
+        self.assertIn('<details open><summary>Change the policy', again.text)
         self.decide(self.propose(token))
         self.owner.send(self.owner.page(*at), 'set_policy', required_checks='unit tests\n', look_twice='docs/\n',
                         look_twice_over='')
