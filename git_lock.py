@@ -58,7 +58,7 @@ class DecisionLock:
             raise GitError('busy', 'another decision is under way: try again')
         try:
             if self.fd < 0:
-                self.fd = os.open(os.path.join(self._ours, self._name), os.O_RDWR | os.O_CREAT, 0o600)
+                self.fd = self._open()
             try:
                 _flock(self.fd, give_up)
                 self._sweep()
@@ -70,6 +70,12 @@ class DecisionLock:
                     self.close()
         finally:
             self._one_at_a_time.release()
+
+    def _open(self) -> int:
+        try:
+            return os.open(os.path.join(self._ours, self._name), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise GitError('unusable', f'the repository cannot be written: {error}') from error
 
     def close(self) -> None:
         if self.fd >= 0:
@@ -98,8 +104,7 @@ class DecisionLock:
         """What a killed predecessor left. Once in our life also every .keep of ours: a power cut may lose the note."""
         note = self.noted()
         if note.pack:
-            self._remove_named(note)
-            self._remove_empty(note.branch, began_s=os.fstat(self.fd).st_mtime)
+            self.remove_locks(note)
             self.settle()
         if not self._swept:
             for name in os.listdir(self._packs):
@@ -107,13 +112,19 @@ class DecisionLock:
                     unlink(os.path.join(self._packs, name))
             self._swept = True
 
+    def remove_locks(self, note: Note) -> None:
+        """Of a git that is dead, and was at this."""
+        self._remove_named(note)
+        if note.branch:
+            self._remove_empty(note.branch, began_s=os.fstat(self.fd).st_mtime)
+
     def _remove_named(self, note: Note) -> None:
         """Locks that hold the dead decision's commit, or are its marker's while there is no such marker: nobody else
         locks what does not exist. (gc's pack-refs locks one that does.)"""
         for place in self._reference_locks():
             if _content(place).strip() == note.commit.encode('ascii', 'replace'):
                 unlink(place)
-        if git_process.run(self._path, ['rev-parse', '--verify', '--quiet', MARKERS + note.marker])[0]:
+        if not git_process.is_reference(self._path, MARKERS + note.marker):
             unlink(os.path.join(self._path, f'{MARKERS}{note.marker}.lock'))
 
     def _remove_empty(self, branch: str, began_s: float) -> None:

@@ -42,6 +42,11 @@ def run(git_dir: str, arguments: Sequence[str], text: str = '', environ: Optiona
     return finish(start(git_dir, arguments, environ, fds, umask), text, deadline_s)
 
 
+def is_reference(git_dir: str, name: str) -> bool:
+    """Whether there is one of exactly this name."""
+    return run(git_dir, ['show-ref', '--verify', '--quiet', name])[0] == 0
+
+
 def start(git_dir: str, arguments: Sequence[str], environ: Optional[Dict[str, str]] = None, fds: Sequence[int] = (),
           umask: int = -1) -> subprocess.Popen:
     """A git that waits for its input. Whoever starts one must `finish` it or `give_up` on it."""
@@ -188,6 +193,8 @@ class Updater(Kept):
         except BaseException:
             self.end()
             raise
+        if child.returncode < 0:                              # and the locks that it held are still there
+            raise GitError('git_failed', f'git update-ref was ended by signal {-child.returncode}', killed=True)
         if said or new:
             raise GitError('git_failed', f'git update-ref: {errors}')
         self.run(commands)                                    # the kept one was dead; before git 2.30 it takes one only

@@ -89,9 +89,11 @@ class Repository:
     def _start(self, arguments: Sequence[str], git_dir: Optional[str] = None, environ: Optional[Dict[str, str]] = None,
                fds: Sequence[int] = ()) -> subprocess.Popen:
         self.processes += 1
-        hooks = [] if self.hooks else ['-c', f'core.hooksPath={os.devnull}']
-        return git_process.start(git_dir or self.path, [*hooks, '-c', 'core.fsync=reference', *arguments], environ, fds,
-                                 self._umask)
+        safe = [*self._hooks(), '-c', 'core.fsync=reference']
+        return git_process.start(git_dir or self.path, [*safe, *arguments], environ, fds, self._umask)
+
+    def _hooks(self) -> List[str]:
+        return [] if self.hooks else ['-c', f'core.hooksPath={os.devnull}']
 
     def _finish(self, child: subprocess.Popen, name: str, text: str = '', allow: Sequence[int] = (0,),
                 deadline_s: Optional[float] = None) -> str:
@@ -161,6 +163,9 @@ class Repository:
     def facts(self, branch: str, marker: str, commit: Optional[str] = None) -> Facts:
         """`commit`: also ask whether it is on the branch (a git process, unless it is the head)."""
         head, marked = self._references('refs/heads/' + branch, MARKERS + marker)
+        # For a name that is not there cat-file takes refs/tags/NAME and the like, and those anybody may push.
+        if marked and not git_process.is_reference(self.path, MARKERS + marker):
+            marked = None
         return Facts(head, marked, self.contains(head, commit) if commit else None)
 
     def contains(self, head: Optional[str], commit: str) -> bool:
@@ -267,22 +272,27 @@ class Repository:
         """
         moving = f'update refs/heads/{branch} {new} {old or self.zero}'
         marking = f'verify {MARKERS}{marker} {new}' if has_marker else f'create {MARKERS}{marker} {new}'
-        self._transaction([moving, marking], lambda: self.head(branch) == old)
+        self._transaction([moving, marking], lambda: self.head(branch) == old, self._decision.noted())
         self._collect()
 
     def add_marker(self, marker: str, commit: str) -> None:
-        self._transaction([f'create {MARKERS}{marker} {commit}'], lambda: self._reference(MARKERS + marker) is None)
+        self._transaction([f'create {MARKERS}{marker} {commit}'], lambda: self._reference(MARKERS + marker) is None,
+                          git_lock.Note(commit, '', marker, ''))
 
-    def _transaction(self, commands: List[str], still_possible: Callable[[], bool]) -> None:
+    def _transaction(self, commands: List[str], still_possible: Callable[[], bool], note: git_lock.Note) -> None:
+        """`note`: whose locks a killed git leaves."""
         give_up, pause = time.monotonic() + RETRY_S, 0.005
         while True:
             try:
                 self._update(commands)
                 return
             except GitError as error:
+                killed = error.data.get('killed')
+                if killed:
+                    self._decision.remove_locks(note)
                 if not still_possible():
                     raise GitError('moved', str(error)) from error
-                if 'File exists' not in str(error):           # anything but somebody's lock
+                if not killed and 'File exists' not in str(error):     # anything but somebody's lock
                     raise
                 if time.monotonic() > give_up:
                     raise GitError('busy', f'somebody holds a lock in the repository: try again ({error})') from error
@@ -308,7 +318,7 @@ class Repository:
             return
         self._updater.end()                                   # it holds on to packs that gc deletes
         if self._gc is None or self._gc.poll() is not None:
-            self._gc = subprocess.Popen(['git', '-c', 'gc.autoDetach=false', 'gc', '--auto', '--quiet'],
+            self._gc = subprocess.Popen(['git', *self._hooks(), '-c', 'gc.autoDetach=false', 'gc', '--auto', '--quiet'],
                                         env=git_process.environment(self.path), umask=self._umask,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

@@ -35,8 +35,10 @@ def branch_at(repo: Repository, url: str, branch: str) -> Optional[str]:
     status, output = ask(repo, url, 'ls-remote', REMOTE, 'refs/heads/' + branch)
     if status:
         raise ProviderError('provider_unreachable', 'the provider did not answer: try again')
-    oid = output.split('\t')[0]
-    return oid if OID.fullmatch(oid) else None
+    # It matches the ends of names: refs/tags/refs/heads/NAME, too.
+    commits = {name: oid for oid, _, name in (line.partition('\t') for line in output.split('\n'))}
+    found = commits.get('refs/heads/' + branch, '')
+    return found if OID.fullmatch(found) else None
 
 
 def push(repo: Repository, url: str, oid: str, branch: str) -> None:

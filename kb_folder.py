@@ -425,7 +425,7 @@ def run(chosen: argparse.Namespace) -> int:
     if not 0 < len(chosen.kb) <= kb_store.ID_LENGTH[1] or not versioned.is_text(chosen.kb):
         print(f'kb_store.py: --kb must be text of 1 to {kb_store.ID_LENGTH[1]} characters', file=sys.stderr)
         return 2
-    if chosen.db is None or (chosen.command != 'import' and not os.path.exists(chosen.db)):
+    if not chosen.db or (chosen.command != 'import' and not os.path.exists(chosen.db)):
         print(f'kb_store.py {chosen.command}: --db FILE must name a database that an import has made', file=sys.stderr)
         return 2
     os.umask(0o077)

@@ -33,6 +33,7 @@ from versioned import Database, Ref, Refusal, Tx
 PROJECT = 'notes'                         # where the loaded Notes lie
 ACTOR = 'import:folder'
 SHEET_BYTES = 64 * 2 ** 20                # of one .csv file
+SHEET_CELLS = 4_000_000                   # of one, when its rows are of one length
 TAB_KINDS = {'.md': 'markdown', '.markdown': 'markdown', '.csv': 'sheet'}
 
 
@@ -71,6 +72,8 @@ def sheet_rows(text: str) -> List[List[Optional[str]]]:
     width = max(map(len, rows), default=0)
     if len(rows) > note_tabs.SHEET_ROWS or width > note_tabs.SHEET_COLS:
         raise Skipped(f'more than {note_tabs.SHEET_ROWS} rows or {note_tabs.SHEET_COLS} columns')
+    if len(rows) * width > SHEET_CELLS:                    # a short row is padded to the longest
+        raise Skipped(f'{len(rows):,} rows of {width:,} columns: more than {SHEET_CELLS:,} cells')
     return [[cell or None for cell in row] + [None] * (width - len(row)) for row in rows]
 
 
@@ -118,6 +121,8 @@ def load(db: Database, folder: str, workspace: str, now_us: int) -> Loaded:
                     write_note(tx, source, tabs, files, now_us)
                     access.place(tx, Ref('note', source.note_id), workspace, PROJECT, False, source.title)
                 loaded.notes.append(source.note_id)
+            elif files:
+                loaded.skipped.append((source.title, 'no .md and no .csv: no Note'))
         except Refusal as refusal:                         # too many tabs for one Note, for example
             loaded.skipped.append((source.title, str(refusal)))
     return loaded
@@ -144,6 +149,7 @@ def find(folder: str, skipped: List[Tuple[str, str]]) -> List[Source]:
                 skipped.append((entry.path, error.strerror or str(error)))
                 continue
             paths = [inner.path for inner in inside if not inner.is_dir(follow_symlinks=False)]
+            skipped += [(inner.path, "a folder in a Note's folder") for inner in inside if inner.path not in paths]
             sources.append(Source(note_id_of(entry.name), entry.name, paths))
         elif ending.lower() in TAB_KINDS:
             sources.append(Source(note_id_of(entry.name), stem, [entry.path]))

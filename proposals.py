@@ -177,7 +177,7 @@ def decide(db: Database, repo: Repository, proposal: str, approver: str, verb: s
     try:
         with repo.lock():
             for _ in range(ATTEMPTS):
-                answer = attempt(db, repo, proposal, click)
+                answer = attempt_or_undo(db, repo, proposal, click)
                 if answer:
                     return answer
     except GitError as error:
@@ -192,6 +192,15 @@ def settled(repo: Repository, row: Proposal, verb: str) -> Optional[dict]:
     if row.commit_oid or row.status == 'pending':
         return None                                       # git has a word in this
     return refusal(row, row.status, repo.head(row.branch) if row.status == 'stale' else None)
+
+
+def attempt_or_undo(db: Database, repo: Repository, proposal: str, click: Click) -> Optional[dict]:
+    """What git refused is no decision under way: its proposer may take it back, and it may expire."""
+    try:
+        return attempt(db, repo, proposal, click)
+    except GitError:
+        bring_to_an_end(db, repo, proposal, click)
+        raise
 
 
 def attempt(db: Database, repo: Repository, proposal: str, click: Click) -> Optional[dict]:

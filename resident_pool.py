@@ -12,6 +12,7 @@ Not here: what the turn itself shows (channel_render.py), which rows a session h
 import sys
 import threading
 from collections import OrderedDict
+from contextlib import ExitStack
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 # --- data ---------------------------------------------------------------------
@@ -199,8 +200,9 @@ def close(pool: Pool) -> None:
 
 
 def end_all(residents: Sequence[Resident]) -> None:
-    for resident in residents:
-        resident.end()
+    with ExitStack() as stack:                             # each of them, whatever another's end raises
+        for resident in reversed(residents):
+            stack.callback(resident.end)
 
 
 # --- main ---------------------------------------------------------------------

@@ -74,8 +74,8 @@ class Resident(unittest.TestCase):
 
     def test_a_program_that_is_not_there_is_said_in_a_line(self):
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            self.assertEqual(resident_claude.main(['/nonexistent']), 1)
-        self.assertEqual(said.getvalue(), 'cannot start /nonexistent: No such file or directory\n')
+            self.assertEqual(resident_claude.main([TOP + '/no-such-program']), 1)
+        self.assertEqual(said.getvalue(), f'cannot start {TOP}/no-such-program: No such file or directory\n')
 
     def test_a_new_session_has_an_id_of_ours_and_a_saved_one_is_resumed(self):
         setting = resident_claude.Setting('claude', TOP, {})

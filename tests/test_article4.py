@@ -415,6 +415,11 @@ class Recovery(Proposing):
             proposals.bring_to_an_end(self.db, self.repo, proposal, click)
         self.assertEqual(self.decide(proposal), {'status': 'executed', 'commit': commit, 'replayed': True})
 
+    def test_what_git_refuses_for_good_is_no_decision_under_way(self):
+        proposal = self.propose(branch='main/sub')                    # git keeps main in a file: there is no folder
+        self.assertEqual(self.decide(proposal)['error'], 'git_failed')
+        self.assertEqual(self.withdraw(proposal)['status'], 'withdrawn')
+
     def test_a_git_that_cannot_be_reached_leaves_it_pending_and_says_why(self):
         def broken():
             raise GitError('git_failed', 'disk full')

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import git_lock
 import git_paths
@@ -335,6 +336,9 @@ class OneCommit(Ground):
         self.assertIn(b'hidden', done.stderr)
         self.assertIsNone(self.repo.facts('main', 'p1').marker)
         subprocess.run(['git', 'push', '--quiet', 'origin', 'HEAD:refs/heads/topic'], cwd=clone, check=True)
+        for name in ('refs/refs', 'refs/tags/refs', 'refs/heads/refs', 'refs/remotes/refs'):   # git would take these too
+            subprocess.run(['git', 'push', '--quiet', 'origin', f'HEAD:{name}/proposals/p1'], cwd=clone, check=True)
+            self.assertIsNone(self.repo.facts('main', 'p1').marker, name)
 
     def test_files_are_as_open_as_the_repository_and_not_as_closed_as_the_servers_umask(self):
         os.chmod(os.path.join(self.path, 'objects'), 0o755)
@@ -408,6 +412,36 @@ class Locks(Ground):
         with self.repo.lock():
             pass
         self.assertEqual(self.leftovers(), [os.path.basename(stranger)])
+
+    def test_what_a_killed_git_child_left_is_swept_in_the_same_decision(self):
+        run, killed = self.repo._updater.run, []
+
+        def dies_with_its_locks(commands):
+            if not killed:
+                self.repo._updater.ready()
+                child = self.repo._updater._child
+                self.repo._updater.say(git_process.transaction(commands).partition('commit\n')[0])
+                while b'prepare: ok' not in self.repo._updater.read(4096):
+                    pass
+                killed.append([name for name in self.leftovers() if name.endswith('.lock')])
+                os.kill(child.pid, signal.SIGKILL)
+            run(commands)
+        with mock.patch.object(self.repo._updater, 'run', dies_with_its_locks):
+            self.base = self.commit(self.base, [('a', 'b')], 'p1')
+        self.assertEqual(sorted(killed[0]), ['main.lock', 'p1.lock'])
+        self.assertEqual(self.repo.facts('main', 'p1')[:2], (self.base, self.base))
+        self.assertSound()
+
+    def test_a_lock_that_cannot_be_opened_is_said_in_words(self):
+        repo = git_repo.Repository(self.path)
+        self.addCleanup(repo.close)
+        lock = os.path.join(self.path, 'osfoundry', 'lock')
+        if os.path.exists(lock):
+            os.unlink(lock)
+        os.mkdir(lock)
+        with self.assertRaises(GitError) as raised, repo.lock():
+            pass
+        self.assertEqual(raised.exception.code, 'unusable')
 
     def test_an_empty_lock_that_a_killed_update_ref_left_is_recognised_by_its_age_and_a_strangers_older_one_stays(self):
         older, build = self.lock_file('refs/heads/older.lock', age_s=1), None

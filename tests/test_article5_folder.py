@@ -125,6 +125,9 @@ class Loading(Folder):
         self.write('Closed/a.md', 'a')
         self.write('Many/a.md', 'a')
         self.write('Many/b.md', 'b')
+        self.write('Good/deep/c.md', 'c')
+        self.write('Attached/only.txt', 'd')
+        self.write('Wide.csv', ',' * 16_000 + '\n' * 20_000)          # padded, it would take gigabytes
         scandir = os.scandir
 
         def closed(path):                                  # whoever runs this may be root, who may look everywhere
@@ -133,7 +136,7 @@ class Loading(Folder):
             return scandir(path)
         with mock.patch('os.scandir', closed), mock.patch.object(note_store, 'TABS_A_NOTE', 1):
             skipped = {os.path.basename(path): reason for path, reason in self.load().skipped}
-        self.assertEqual(set(skipped), {'Closed', 'Many'})
+        self.assertEqual(set(skipped), {'Closed', 'Many', 'deep', 'Attached', 'Wide.csv'})
         self.assertEqual(set(self.notes()), {'Good'})
 
     def test_a_file_that_becomes_a_link_after_it_was_listed_is_not_followed(self):
