@@ -16,7 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
-from typing import Callable, Dict, Sequence
+from typing import Callable, Dict, List, Sequence
 
 import kb_store
 import published
@@ -131,12 +131,16 @@ def has_fts5(db) -> bool:
 
 # --- main ---------------------------------------------------------------------
 
+def sizes_of(words: str) -> List[int]:
+    return [sim_kb.between(10, 500_000)(size) for size in words.split(',')]
+
+
 def main(argv: Sequence[str]) -> int:
     parser = published.parser('bench.py search', __doc__)
-    parser.add_argument('--sizes', default=SIZES, help=f'numbers of articles ({SIZES})')
+    parser.add_argument('--sizes', type=sizes_of, default=SIZES, help=f'numbers of articles ({SIZES})')
     parser.add_argument('--repeats', type=sim_kb.between(1, 10_000), default=30, help='searches of each kind (30)')
     chosen = parser.parse_args(argv)
-    sizes = [sim_kb.between(10, 500_000)(size) for size in chosen.sizes.split(',')]
+    sizes = chosen.sizes
     with tempfile.TemporaryDirectory() as folder:
         measured = {size: measure(folder, size, chosen.repeats) for size in sizes}
     published.progress('')

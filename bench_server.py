@@ -3,7 +3,7 @@
 Article 7, "Quanto costa il controllo a ogni chiamata?", asked of the whole server: kept-alive connections and a new
 one each, 1 and 8 clients, against the official `mcp` SDK's server (PyPI; stateless, JSON, quiet, a trivial tool, no
 checks) and against our own server with its checks taken out. Then a client beside 500 idle and 64 dripping
-connections, both eras of the protocol on the one endpoint, and the memory of 100,000 calls.
+connections, both eras of the protocol on the one endpoint, and the memory over 40,000 calls (--calls).
 
     python3 bench.py server                               25 s; without the SDK its columns stay empty
     python3 bench.py server --sdk VENV/bin/python         with it (an interpreter that has `mcp`)

@@ -1,6 +1,6 @@
 """codex_cases.py - 22 ways in which an agent's CLI answers or goes wrong, and what a wrapper should make of each.
 
-Article 3's four failures and eighteen that were seen in the field (README, what the reports say). `fake_codex.py` has
+Article 3's four failures and eighteen that were seen in the field (README, article 3). `fake_codex.py` has
 a mode for each; the tests hold wrap.py to them, and `python3 bench.py peers` holds its published rivals to them too.
 
 Not here: a way to run anything.

@@ -1,9 +1,11 @@
 """fake_codex.py - a stand-in for the Codex CLI: its flags, its events, its ways to go wrong.
 
-Article 3, "Rebuilding both": the timeline behind its tables. It measures a wrapper, never the speed of Codex.
+Article 3, "Ricostruire entrambe su un Mac": the timeline behind its tables. It measures a wrapper, never the speed of
+Codex.
 
     python3 fake_codex.py exec "hello" --json          the article's timeline, 2.7 s
-    FAKE_CODEX=auth python3 fake_codex.py exec hi      one of the cases; --modes lists them
+    FAKE_CODEX=auth python3 fake_codex.py exec hi      one of the cases
+    python3 fake_codex.py --modes                      lists them
     FAKE_CODEX=replay FAKE_CODEX_STREAM=FILE python3 fake_codex.py exec hi --json
 
 FAKE_CODEX_SPEED=10 divides every pause by ten; FAKE_CODEX_PIDS=FILE takes the pid of every process it starts;

@@ -4,7 +4,8 @@ Article 4: the owner reviews every file; so a path must be what it looks like, o
 may be checked out on. The oracle of the tests is `git fsck --strict`. Pure: what stands in the repository already (a
 symbolic link on the way, a file where a directory is asked for) is found by git_repo.py.
 
-Not here: the sizes and counts of the tool's schema (proposals.py), how odd characters are shown (proposal_card.py).
+Not here: the sizes and counts of the tool's schema (proposal_intake.py), how odd characters are shown
+(proposal_card.py).
 """
 import re
 import unicodedata

@@ -1,6 +1,6 @@
 """host.py - an MCP host: one address in, tool answers out.
 
-Article 7, "The reconstruction": client.py plays the host. It starts without a token, calls a tool, gets
+Article 7, "La ricostruzione": client.py plays the host. It starts without a token, calls a tool, gets
 the 401, follows resource_metadata, signs in, and calls again. host_signin.py holds that way; here are the
 calls, the answers (JSON or an event stream), the 403 that asks for more scope, and the kept tokens.
 

@@ -1,6 +1,6 @@
 """host_signin.py - how an MCP host finds the sign-in behind a 401 and comes back with a token.
 
-Article 7, "Where does the 401 send it?" and "What does the authorization server say about itself?":
+Article 7, "Dove lo manda il 401?" and "Cosa dice di sé il server di autorizzazione?":
 the host's side of the same chain that oauth.py and signin.py serve. host.py makes the calls and turns
 to this file when one is answered with 401 or with 403 insufficient_scope.
 

@@ -107,8 +107,9 @@ def write_note(tx: Tx, source: Source, tabs: Sequence[Tuple[dict, List[dict]]], 
 def load(db: Database, folder: str, workspace: str, now_us: int) -> Loaded:
     """Load every Note of `folder` that is not there yet, each in a transaction of its own."""
     loaded = Loaded([], [], [])
+    sources = find(folder, loaded.skipped)                 # first: a folder that is not there leaves no project
     ensure_project(db, folder, workspace)
-    for source in find(folder, loaded.skipped):
+    for source in sources:
         with db.read() as tx:
             present = note_store.note_title(tx, source.note_id) is not None
         if present:

@@ -4,7 +4,7 @@ Article 5, "Dove sta il limite": a person's save is guarded like the agent's. It
 when the Note has moved on, the text is kept as a draft of that person and a conflict is reported, and the agent's
 words stay. Nothing here is reachable by a tool: a draft belongs to one person, a file's bytes to people's pages.
 
-Not here: the agents' seven tools (note_store.py), the pages that show all this (pages.py).
+Not here: the agents' seven tools (note_store.py), the pages that show all this (pages_notes.py).
 """
 import base64
 import json

@@ -7,7 +7,8 @@ pending connection or a new one. Rules and SQL only: every function takes the tr
     read_authorization      client and redirect first: a wrong one is a page, never a redirect; then the rest
     approve                 what Connect does: a connection, and a code that is good for 60 seconds and one use
 
-Not here: codes for tokens, refresh, revocation (oauth_tokens.py); the routes (signin.py); the consent page (pages.py).
+Not here: codes for tokens, refresh, revocation (oauth_tokens.py); the routes (signin.py); the consent page
+(pages_consent.py).
 """
 import json
 import re

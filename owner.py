@@ -6,9 +6,10 @@ link that the server prints once; it opens pages under a random path, and the co
 ports: one with Path=/ also reached the agent's own loopback callback, and the agent could approve its own proposals.
 
     POST /owner/VERB     Authorization: Owner TOKEN, JSON in and out: the scripted owner (client.py)
-    /o/RANDOM/...        the same verbs behind a cookie and forms: a person (pages.py)
+    /o/RANDOM/...        the same verbs behind a cookie and forms: a person (pages_owner.py)
 
-Not here: what each click does (owner_verbs.py, owner_notes.py), the pages (pages.py), consent (signin.py).
+Not here: what each click does (owner_verbs.py, owner_notes.py), the pages (pages_connected.py and its sisters),
+consent (signin.py).
 """
 import hashlib
 import hmac

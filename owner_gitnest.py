@@ -4,7 +4,7 @@ Article 4: the owner decides on a route of its own, POST /owner/decide, which an
 agent_scope_denied (owner.py). What an approval re-reads besides git - the connection, its project, the present roles -
 is asked in the decision's own transaction. One click for every kind of proposal.
 
-Not here: the decision (proposals.py), the card's text (proposal_card.py), the page around it (pages_owner.py).
+Not here: the decision (proposals.py), the card's text (proposal_card.py), the page around it (pages_approval.py).
 """
 from typing import Any, Callable, Dict, List
 

@@ -183,15 +183,16 @@ def read_file(view: View) -> Tuple[dict, bytes]:
 
 
 def history(view: View, labels: Dict[str, str]) -> str:
-    ask = {'note_id': view.parts[1], 'limit': HISTORY_SHOWN}
+    ask = {'note_id': view.parts[1], 'limit': HISTORY_SHOWN + 1}
     if 'after' in view.query:
         ask['before'] = view.query['after']
     found = owner.run(view.state, view.session.person, 'note_history', ask)['history']
     with view.state.db.read() as tx:
         names = {one['actor']: actor_name(tx, one['actor']) for one in found}
     rows = [[pages.dated(view, one['version'], 'version', view.parts[1], one['version']), text(names[one['actor']]),
-             text(labels.get(one['tab_id'], '')), f'<code>{html.escape(one["operation"])}</code>'] for one in found]
-    rest = found[-1]['version'] if len(found) == HISTORY_SHOWN else None
+             text(labels.get(one['tab_id'], '')), f'<code>{html.escape(one["operation"])}</code>']
+            for one in found[:HISTORY_SHOWN]]
+    rest = found[HISTORY_SHOWN - 1]['version'] if len(found) > HISTORY_SHOWN else None
     return card('History', pages.table(('Saved', 'Who', 'Tab', 'What'), rows, 'History'),
                 pages.more(rest, 'Earlier versions'))
 

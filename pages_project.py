@@ -3,8 +3,8 @@
 Article 6, step 4 and "Dov'è il confine": what a project opens besides Notes and knowledge bases, who may be invited
 where, and the colleague of article 5, whom anybody can play from the People page.
 
-Not here: projects, articles (pages_content.py), Notes (pages_notes.py), repositories (pages_gitnest.py), the clicks
-(owner_records.py, owner_channels.py and their sisters).
+Not here: projects (pages_content.py), articles (pages_articles.py), Notes (pages_notes.py), repositories
+(pages_gitnest.py), the clicks (owner_records.py, owner_channels.py and their sisters).
 """
 import html
 from typing import Any, Dict, List, Tuple

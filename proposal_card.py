@@ -3,7 +3,7 @@
 Article 4, "Cosa fissano i sette tool di proposta?": in the review card the pinned values become text. Nothing is left
 out silently and nothing hides: a character that no eye sees, or that turns the line around, is shown by its number.
 
-Not here: the page around it (pages.py), the click (proposals.py).
+Not here: the page around it (pages_approval.py), the click (proposals.py).
 """
 import difflib
 import json

@@ -5,7 +5,7 @@ the base that the reviewer will compare with. The limits are those of the live t
 schema has no expected_base_oid: there the server pins the head; propose_file_import, the reconstruction's, may name it.
 
 Not here: the owner's click and what git does then (proposals.py), names an agent may not use (git_paths.py), what the
-owner sees (proposal_card.py), who may call (access.py), the other six propose tools (gitnest.py).
+owner sees (proposal_card.py), who may call (access.py), the other six propose tools (gitnest_proposals.py).
 """
 import json
 import uuid

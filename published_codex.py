@@ -12,7 +12,7 @@ from published import Cell, Table
 # A busy machine wakes late; early it cannot be.
 SLACK_S = 0.6
 
-# "Why read the events instead of a file?": the row's event, parsed.
+# "Perché leggere gli eventi invece di un file con la risposta finale?": the row's event, parsed.
 ROWS = Table(3, 'what an event becomes', [
     Cell('item.completed + agent_message', 'becomes', "the answer's text"),
     Cell('item.completed + reasoning', 'becomes', 'Thinking: …'),
@@ -26,7 +26,7 @@ ROWS = Table(3, 'what an event becomes', [
     Cell('an unknown event, an unknown item, no JSON', 'becomes', 'nothing'),
 ])
 
-# "Time to the first byte against time to the answer": 20 runs there, medians.
+# "Tempo al primo byte contro tempo alla risposta": 20 runs there, medians.
 TIMES = Table(3, 'first byte, first item, answer, exit', [
     Cell('first byte on stdout', 'events', 0.034, 'order', 's'),
     Cell('first byte on stdout', 'file', 'none'),
@@ -48,7 +48,7 @@ TIMES = Table(3, 'first byte, first item, answer, exit', [
          reason='2.824 - 2.562: the last pause and the exit'),
 ])
 
-# "What does an error look like from either side?": one run a case.
+# "Che aspetto ha un errore da ciascun lato?": one run a case.
 FAILURES = Table(3, 'what an error looks like from either side', [
     Cell('crash before an answer', 'exit', 101),
     Cell('crash before an answer', 'events', 'error with the tail of stderr'),
@@ -68,7 +68,7 @@ FAILURES = Table(3, 'what an error looks like from either side', [
     Cell('hangs past 3 s', 'file, after', 3.027, 'range', 's', 3.0, 3.0 + SLACK_S),
 ])
 
-# "What does a timeout really kill?": the tool's process, looked at 0.3 s after the return.
+# "Cosa uccide davvero un timeout?": the tool's process, looked at 0.3 s after the return.
 KILLS = Table(3, 'what a timeout kills', [
     Cell('p.kill()', 'returns after', 3.010, 'range', 's', 3.0, 3.0 + SLACK_S),
     Cell('p.kill()', "the tool's process", 'still running'),
@@ -78,7 +78,7 @@ KILLS = Table(3, 'what a timeout kills', [
          reason='killpg alone misses it: a real Codex starts every tool so'),
 ])
 
-# "Why drain stderr on a thread of its own?"
+# "Perché svuotare stderr su un thread a parte?"
 STDERR = Table(3, 'stderr drained or not', [
     Cell('what a pipe holds', 'bytes', 65_536),
     Cell('drained beside stdout', 'answer after', 2.56, 'range', 's', 2.49, 2.5 + SLACK_S),

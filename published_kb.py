@@ -3,7 +3,7 @@
 Article 1, all tables and the sentences with figures. `range` cells get their bounds from the model (sim_model.py) when
 they are measured; a cell without a published figure is ours and stands beside the one it explains.
 
-Not here: the printer (published.py), any measurement (sim_kb.py, kb_folder.py, bench_kb.py).
+Not here: the printer (published.py), any measurement (sim_kb.py, kb_kinds.py, bench_kb.py).
 """
 from published import Cell, Table
 

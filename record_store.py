@@ -6,7 +6,8 @@ idempotency_key gets the first answer. A record channel has fields of a kind; an
 leaves the others as they are.
 
 The names create_record_item, list_record_items and the people's saves are ours: the article names read and edit.
-Not here: where a record channel lies and who may (access.py), the tools (tools_project.py), the page.
+Not here: where a record channel lies and who may (access.py), the tools (tools_records.py), the page
+(pages_project.py).
 """
 import json
 import re

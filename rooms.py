@@ -7,7 +7,7 @@ name.
 
 Approving stores the files as the Room's app. Nothing an assistant wrote is executed here.
 
-Not here: who may propose and decide (tools_project.py, owner_project.py), proposals to a repository (proposals.py).
+Not here: who may propose and decide (tools_rooms.py, owner_project.py), proposals to a repository (proposals.py).
 """
 import json
 import uuid

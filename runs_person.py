@@ -6,7 +6,8 @@ cannot be chosen.
 
     claude = host.Host(url, at_the_page(here, workspace='Acme', connection='Use pending: Claude research'))
 
-demo only. Not here: the page (pages.py), its checks (signin.py); a real browser clicks through it in tests/interop/.
+demo only. Not here: the page (pages_consent.py), its checks (signin.py); a real browser clicks through it in
+tests/interop/.
 """
 import html.parser
 import os

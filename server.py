@@ -12,8 +12,8 @@ otherwise reach a server on the reader's own machine (DNS rebinding). Then the t
 path that ends in /* takes everything below it. A method without an entry gets 405 with Allow, before any sign-in.
 Errors become HTTP here and nowhere else. Two servers may share one DATA folder.
 
-Not here: sockets (wire.py), JSON-RPC (mcp.py), the routes of sign-in (signin.py), of the owner (owner.py, pages.py),
-what a call may do (tools.py, access.py).
+Not here: sockets (wire.py), JSON-RPC (mcp.py), the routes of sign-in (signin.py), of the owner (owner.py,
+pages_owner.py), what a call may do (tools.py, access.py).
 """
 import argparse
 import io
@@ -302,7 +302,7 @@ def load_folders(state: tools.State, config: Config) -> None:
     if config.notes:
         note_folder.serve(state.db, config.notes, home, state.now_us())
     repositories.serve(state, config.data, config.repo or '', home,
-                       agreed=lambda path: config.demo or repositories.ask(path))
+                       agreed=lambda path: config.self_consent or repositories.ask(path))
 
 
 def load_articles(state: tools.State, folder: str, home: str) -> None:
@@ -318,6 +318,9 @@ def load_articles(state: tools.State, folder: str, home: str) -> None:
             access.place(tx, KB, home, KB.id, False, name)
     for path, reason in outcome['skipped']:
         print(f'kb: skipped {ascii(path)}: {ascii(reason)}', file=sys.stderr)
+    for reason in ('edited here too', 'not listed'):
+        for path in outcome[reason]:
+            print(f'kb: left as it is, {reason}: {ascii(path)}', file=sys.stderr)
     counts = ', '.join(f'{len(outcome[name])} {name}' for name in ('new', 'changed', 'unpublished', 'unchanged'))
     print(f'kb: {counts}', file=sys.stderr)
 
@@ -344,7 +347,7 @@ def room_for(limits: wire.Limits) -> wire.Limits:
 def announce(running: Running) -> None:
     """What a person needs next. One line each, so that programs can read them too."""
     config = running.config
-    lines = ['WEAKENED by --demo: for the scripted runs on this machine only'] if config.demo else []
+    lines = ['WEAKENED by --demo: for the scripted runs on this machine only'] if weakened(config) else []
     to_terminal = sys.stdout is not None and sys.stdout.isatty()
     lines += [f'listens   {authority(config.host, config.port)}', f'endpoint  {running.url}',
               *owner.announce(running.state, config.data, config.base_url, to_terminal),
@@ -374,7 +377,8 @@ def parse_flags(argv: Sequence[str]) -> Config:
     parser.add_argument('--ttl', type=float, default=default.ttl, metavar='SECONDS',
                         help='how long a proposal waits; default %(default)s, 7 days')
     parser.add_argument('--git', choices=('pack', 'plumbing'), default=default.git, help='default %(default)s')
-    parser.add_argument('--demo', action='store_true', help='allow the weaker designs below, on loopback only')
+    parser.add_argument('--demo', action='store_true',
+                        help='begin with a small workspace, and allow the weaker designs below; loopback only')
     parser.add_argument('--check', choices=('token_only',), help='demo: believe the projects in the token (article 7)')
     parser.add_argument('--mode', choices=('naive',), help='demo: approve without comparing (article 4)')
     parser.add_argument('--self-consent', action='store_true', help='demo: consent without a person')
@@ -388,14 +392,17 @@ def parse_flags(argv: Sequence[str]) -> Config:
     return config._replace(base_url=config.base_url.rstrip('/'))
 
 
+def weakened(config: Config) -> bool:
+    return config.check != 'per_call' or config.mode != 'cas' or config.self_consent or config.inject_crash
+
+
 def wrong_flags(config: Config) -> Optional[str]:
-    weaker = config.check != 'per_call' or config.mode != 'cas' or config.self_consent or config.inject_crash
     base = urlsplit_or_none(config.base_url)
     if config.base_url and not (base and BASE_URL.fullmatch(config.base_url)):
         return '--base-url must be http://NAME[:PORT] or https://NAME[:PORT]'
     if not 0 <= config.port <= 65535 or not 0 < config.ttl < 1e9:
         return '--port must be 0 to 65535, and --ttl more than 0'
-    if weaker and not config.demo:
+    if weakened(config) and not config.demo:
         return '--check, --mode, --self-consent and --inject-crash weaken the server: only with --demo'
     if config.demo and (config.host not in LOOPBACK or (config.base_url and base.hostname not in LOOPBACK)):
         return '--demo only on a loopback address'

@@ -1,8 +1,8 @@
 """wrap_command.py - the command line, the prompt and the environment of a Codex run.
 
-Article 3, from its first command to "Rebuilding both": exec with the prompt as the one positional argument, which
-flags and why, what is taken out of the environment. What the real CLI makes of a long or dash-led prompt is met
-here too (README, differences).
+Article 3, from its first command to "Ricostruire entrambe su un Mac": exec with the prompt as the one
+positional argument, which flags and why, what is taken out of the environment. What the real CLI makes of a long or
+dash-led prompt is met here too (README, differences).
 
 Copied out together with the other wrap files. Not here: running it (wrap_process.py).
 """
@@ -66,7 +66,7 @@ def build_codex_command(prompt: str, kind: str = 'answer', codex: Union[str, Seq
                         help_text: Optional[str] = None) -> List[str]:
     """The article's command for one of four kinds of run: verify, answer, autonomous, bridge.
 
-    `-` stands for a prompt that must go by standard input: give `prompt_input(prompt)` to the run. `help_text` is
+    `-` stands for a prompt that must go by standard input: give `prompt_input(argv, prompt)` to the run. `help_text` is
     what `codex exec --help` prints; None asks the binary, once. Raises CannotRun.
     """
     binary = [codex] if isinstance(codex, str) else list(codex)

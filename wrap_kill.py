@@ -1,6 +1,6 @@
 """wrap_kill.py - ends everything that a run started, and nothing else.
 
-Article 3, "What does a timeout really kill?". The article's killpg reaches the group; a real Codex starts each
+Article 3, "Cosa uccide davvero un timeout?". The article's killpg reaches the group; a real Codex starts each
 tool in a session of its own, outside that group. So on Linux a run is found by four signs at once: its group,
 its session, a mark in the environment of every process it started, and descent; orphans come to us when this
 process is a subreaper. Elsewhere there is no /proc: the group alone is ended.

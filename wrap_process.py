@@ -1,8 +1,8 @@
 """wrap_process.py - one run of a command: started, read beside its deadline, ended, nothing left behind.
 
-Article 3, "What does a timeout really kill?" and "Why drain stderr on a thread of its own?". The article shows a
-thread and a queue for each pipe; one loop over `selectors` with one monotonic deadline does the same at a quarter
-of the cost, and `drain_stderr=False` still shows what happens without.
+Article 3, "Cosa uccide davvero un timeout?" and "Perché svuotare stderr su un thread a parte?". The article shows
+a thread and a queue for each pipe; one loop over `selectors` with one monotonic deadline does the same at a
+quarter of the cost, and `drain_stderr=False` still shows what happens without.
 
 Copied out together with the other wrap files. Not here: what the lines mean (wrap_stream.py),
 who belongs to a run (wrap_kill.py).
@@ -95,9 +95,10 @@ def run_process(argv: Sequence[str], timeout: float, env: Dict[str, str], option
     began = time.monotonic()
     try:
         process = start(argv, {**env, wrap_kill.MARK: mark}, options)
-    except OSError as error:
+    except (OSError, ValueError) as error:       # not there; or an argument that no process can have
         wrap_kill.end(run)
-        return Ended('no start', None, f'cannot start {argv[0]}: {error.strerror or error}', 0, None, None, began)
+        why = getattr(error, 'strerror', None) or error
+        return Ended('no start', None, f'cannot start {argv[0]}: {why}', 0, None, None, began)
     run = wrap_kill.started(run, process.pid)
     try:
         watch = Watch(process, began, began + timeout, options, feed)

@@ -1,6 +1,6 @@
 """wrap_stream.py - the parser of Codex's event stream, one JSON object a line.
 
-Article 3, "Why read the events instead of a file with the final answer": its seven rows, and what the
+Article 3, "Perché leggere gli eventi invece di un file con la risposta finale?": its seven rows, and what the
 stream of a real codex-cli 0.171 has beyond them (README, differences). `parse_codex_line` knows one line and
 nothing else; `Reading` adds the lines up to an answer, its steps and its error.
 

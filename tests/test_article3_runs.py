@@ -379,6 +379,11 @@ class Pipes(Scratch):
         self.assertEqual((answer.status, answer.exit_status), ('failed', None))
         self.assertIn('/nowhere/codex', answer.error)
 
+    def test_an_argument_that_no_process_can_have_is_an_answer_too(self):
+        answer = wrap.run_events([*ARGV, 'a\x00b'], LONG_S)
+        self.assertEqual((answer.status, answer.error), ('failed', f'cannot start {ARGV[0]}: embedded null byte'))
+        self.assertEqual(wrap_kill._active, set())
+
     def test_a_run_that_cannot_be_watched_is_an_answer_too_and_does_not_live_on(self):
         started, start = [], wrap_process.start
         with mock.patch('wrap_process.start', lambda *how: started.append(start(*how)) or started[0]), \

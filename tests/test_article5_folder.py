@@ -14,6 +14,7 @@ import note_store
 import runs_stage
 from tests import test_article5
 from tests.access_world import errors_of_children
+from versioned import Ref
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -176,6 +177,12 @@ class Served(Folder):
             here.click('add_to_project', connection=here.connection(), project=note_folder.PROJECT)
             found = host.tool_answer(claude.call('list_project_resources', {}).result)['resources']
             self.assertEqual([each['name'] for each in found], ['Q3 launch'])
+
+    def test_a_folder_that_is_not_there_leaves_no_project_of_its_name(self):
+        with self.assertRaises(OSError):
+            note_folder.load(self.state.db, self.folder + '-typo', 'w1', self.state.now_us())
+        with self.state.db.read() as tx:
+            self.assertFalse(access.is_placed(tx, Ref('project', note_folder.PROJECT)))
 
     def test_a_folder_that_is_not_there_ends_the_server_with_a_line_that_says_so(self):
         with tempfile.TemporaryDirectory() as data:

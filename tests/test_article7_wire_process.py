@@ -77,7 +77,8 @@ class Starting(WithFolder):
 
     def test_with_demo_the_first_line_says_weakened_and_without_it_no_line_does(self):
         self.assertTrue(self.process('--demo', '--self-consent').lines[0].startswith('WEAKENED'))
-        self.assertNotIn('WEAKENED', '\n'.join(self.process().lines))
+        for flags in ((), ('--demo',)):
+            self.assertNotIn('WEAKENED', '\n'.join(self.process(*flags).lines))
 
     def test_flags_that_are_wrong_or_too_weak_for_the_place_are_a_usage_error(self):
         for flags in (['--self-consent'], ['--check', 'token_only'], ['--mode', 'naive'], ['--inject-crash'], ['--bogus'],
@@ -171,7 +172,7 @@ class Starting(WithFolder):
     def test_without_git_it_says_so(self):
         repo = bare(self.folder)
         with mock.patch.dict(os.environ, PATH=self.folder):
-            self.assertIn('git cannot be started', self.refused('--demo', '--repo', repo))
+            self.assertIn('git cannot be started', self.refused('--demo', '--self-consent', '--repo', repo))
 
 
 class Data(WithFolder):
