@@ -104,9 +104,9 @@ def times_table(events: List[wrap.Answer], files: List[wrap.Answer]) -> dict:
 
 def of_runs(table: published.Table, runs: int) -> published.Table:
     """20 of 20 there; n of n here."""
-    reason = None if runs == 20 else 'the article has 20 runs'
-    return table._replace(cells=[cell if cell.of is None else cell._replace(published=runs, of=runs, reason=reason)
-                                 for cell in table.cells])
+    return table._replace(cells=[cell if cell.of in (None, runs) else cell._replace(
+        of=None, judged='range', low=runs, high=runs, reason=f'of {runs} runs here, of {cell.of} there')
+        for cell in table.cells])
 
 
 def median(answers: Sequence[wrap.Answer], mark: str) -> float:

@@ -19,6 +19,7 @@ BRANCH_CHARACTERS = 200
 # Invisible though not of category Cf: the fillers of Korean, the grapheme joiner, the line separators.
 INVISIBLE = set('\u034f\u115f\u1160\u17b4\u17b5\u2028\u2029\u3164\uffa0')
 SHORT_GIT = re.compile('gi[0-9a-z]{0,4}~[0-9]+')     # what NTFS also calls .git, .gitmodules, .gitattributes
+DESCRIBED = re.compile('-[0-9]+-g[0-9a-f]{4,}$')          # git describe's own names of commits
 BRANCH_FORBIDDEN = re.compile(r'[ ~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)')
 OUR_TRAILERS = re.compile(r'[\s]*(?:proposal|approved-by)[\s]*:', re.IGNORECASE)
 REVIEW_TWICE = {'.gitmodules', '.gitattributes'}   # allowed, and marked on the card
@@ -101,6 +102,8 @@ def branch_fault(branch: str) -> Optional[str]:
         return f'the branch must have 1 to {BRANCH_CHARACTERS} characters'
     if branch[0] in '-./' or branch[-1] in './' or branch in ('@', 'HEAD') or BRANCH_FORBIDDEN.search(branch):
         return 'git takes no branch of that name'
+    if branch.startswith('refs/') or DESCRIBED.search(branch):
+        return 'git would take that name for something else'
     if any(len(part.encode('utf-8', 'replace')) > PART_BYTES - 5 for part in branch.split('/')):      # ".lock" is added
         return f'a part of the branch has more than {PART_BYTES - 5} bytes'
     return text_fault(branch)

@@ -29,7 +29,7 @@ import stat
 import sys
 import time
 import uuid
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import kb_store
 import versioned
@@ -264,6 +264,11 @@ def save_citations(path: str, kept: dict) -> None:
     os.replace(scratch, path)
 
 
+def citing(database: Database, path: Optional[str]) -> ContextManager[Tx]:
+    """Who changes a citations file is the one writer meanwhile: of two commands neither loses what the other cites."""
+    return database.read() if path is None else database.write()
+
+
 def cite(tx: Tx, path: Optional[str], knowledge_base: str, citations: Sequence[dict]) -> None:
     """Append. A new file begins at the end of the log, in the snapshot that the citations come from."""
     if path is None:
@@ -284,7 +289,7 @@ def do_import(chosen: argparse.Namespace, database: Database) -> dict:
 
 def do_search(chosen: argparse.Namespace, database: Database) -> dict:
     arguments = {'knowledge_base_id': chosen.kb, 'query': ' '.join(chosen.words), 'limit': chosen.limit}
-    with database.read() as tx:
+    with citing(database, chosen.cite) as tx:
         answer = kb_store.search_knowledge_base(tx, ACTOR, arguments, 0)
         cite(tx, chosen.cite, chosen.kb, [hit['citation'] for hit in answer['results']])
     return answer
@@ -292,7 +297,7 @@ def do_search(chosen: argparse.Namespace, database: Database) -> dict:
 
 def do_read(chosen: argparse.Namespace, database: Database) -> dict:
     arguments = {'knowledge_base_id': chosen.kb, 'article_id': chosen.article}
-    with database.read() as tx:
+    with citing(database, chosen.cite) as tx:
         answer = kb_store.read_knowledge_article(tx, ACTOR, arguments, 0)
         cite(tx, chosen.cite, chosen.kb, [answer['citation']])
     return answer
@@ -319,13 +324,13 @@ def do_poll(chosen: argparse.Namespace, database: Database) -> dict:
 
 
 def do_check(chosen: argparse.Namespace, database: Database) -> dict:
-    kept = load_citations(chosen.citations, chosen.kb)
-    if kept is None:
-        raise versioned.invalid('citations', f'a file: {shown(chosen.citations)} is none')
-    after = kept['after_sequence']
-    with database.read() as tx:
+    with citing(database, chosen.citations) as tx:
+        kept = load_citations(chosen.citations, chosen.kb)
+        if kept is None:
+            raise versioned.invalid('citations', f'a file: {shown(chosen.citations)} is none')
+        after = kept['after_sequence']
         verdicts = judge(tx, kept, chosen.kb)
-    save_citations(chosen.citations, kept)
+        save_citations(chosen.citations, kept)
     return {'after_sequence': after, 'next_sequence': kept['after_sequence'],
             'citations': [{**each, 'verdict': verdict} for each, verdict in zip(kept['citations'], verdicts)]}
 

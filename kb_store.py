@@ -231,7 +231,9 @@ def fold(value: str) -> str:
     if value.isascii():
         return value.lower()
     plain = unicodedata.normalize('NFKD', unicodedata.normalize('NFKD', value).casefold())
-    return ''.join(char for char in plain if not unicodedata.combining(char))
+    for mark in filter(unicodedata.combining, set(plain)):     # a few, each in one pass: not a call a character
+        plain = plain.replace(mark, '')
+    return plain
 
 
 def words(value: str) -> List[str]:

@@ -96,6 +96,11 @@ def sign(key: str) -> str:
     return person(name, f'{name}@{kind}.invalid')
 
 
+def decider(committer: str) -> str:
+    """'mika <mika@person.invalid>' -> 'person:mika'."""
+    return 'person:' + committer.partition(' <')[0]
+
+
 def weigh(tx: Tx, row: Proposal, git: GitFacts, click: Click) -> Tuple[str, Optional[Refusal]]:
     """(next step, why access refuses). Inside the decision's transaction: a revocation is before it or after it."""
     problem = None
@@ -213,6 +218,8 @@ def attempt(db: Database, repo: Repository, proposal: str, click: Click) -> Opti
     with db.write() as tx:
         row = row._replace(status=status_of(tx, proposal))    # again: the proposer may have withdrawn it since
         step, problem = weigh(tx, row, git, click)
+        if step in ('replay', 'add_marker') and row.committer:
+            click = click._replace(approver=decider(row.committer))      # who decided, and not who asks again
         if step == 'build' and click.verb == 'approve':   # this COMMIT is the decision
             tx.execute('INSERT OR REPLACE INTO intents VALUES (?, ?, ?, ?)',
                        (proposal, build.commit, intent.committer, intent.committer_s * 1_000_000))
@@ -262,10 +269,10 @@ def recover(db: Database, repo: Repository, repository: str, now_us: int, afterw
     Returns how many there were.
     """
     with db.read() as tx:
-        begun = tx.execute('SELECT p.proposal, i.committer FROM proposals p JOIN intents i ON i.proposal = p.proposal '
+        begun = tx.execute('SELECT p.proposal FROM proposals p JOIN intents i ON i.proposal = p.proposal '
                            "WHERE p.repository = ? AND p.status = 'pending'", (repository,)).fetchall()
-    for proposal, committer in begun:
-        click = Click('person:' + committer.split(' <')[0], 'approve', now_us, nothing, '', nothing, afterwards)
+    for proposal, in begun:
+        click = Click('', 'approve', now_us, nothing, '', nothing, afterwards)
         try:
             with repo.lock():
                 bring_to_an_end(db, repo, proposal, click)
@@ -284,7 +291,7 @@ def bring_to_an_end(db: Database, repo: Repository, proposal: str, click: Click)
         repo.add_marker(proposal, row.commit_oid)
     with db.write() as tx:
         if git.contains:
-            record_executed(tx, row, row.commit_oid, click)
+            record_executed(tx, row, row.commit_oid, click._replace(approver=decider(row.committer)))
         elif git.marker is None:                          # a marker without its branch still tells whose it is
             tx.execute('DELETE FROM intents WHERE proposal = ?', (proposal,))
 

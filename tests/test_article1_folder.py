@@ -76,6 +76,16 @@ class Folder(unittest.TestCase):
         self.assertEqual([each['verdict'] for each in self.run_it('check', self.citations, status=1)['citations']
                           if each['article_id'] == 'refunds.md'], ['changed', 'fresh'])
 
+    def test_of_commands_at_one_instant_none_loses_the_citation_of_another(self):
+        names = [f'd{number}.md' for number in range(6)]
+        for name in names:
+            self.write(name, b'# D')
+        self.imported()
+        begun = [subprocess.Popen([sys.executable, kb_store.__file__, '--db', self.db, 'read', name, '--cite', self.citations],
+                                  stdout=subprocess.DEVNULL) for name in names]
+        self.assertEqual([child.wait() for child in begun], [0] * 6)
+        self.assertEqual(set(self.verdicts(status=0)), set(names))
+
     def test_a_file_without_a_sequence_begins_at_0(self):
         self.imported()
         cited = self.run_it('read', 'refunds.md')['citation']

@@ -1,6 +1,5 @@
 """Article 4: an agent proposes, the owner decides, git moves once (proposal_intake.py, proposals.py, proposal_card.py)."""
 import itertools
-import json
 import os
 import random
 import shutil
@@ -332,6 +331,18 @@ class Recovery(Proposing):
         foreseen = self.row(proposal).commit_oid
         self.assertIsNotNone(foreseen)
         self.assertEqual(self.decide(proposal, now_us=NOW + 77_000_000), {'status': 'executed', 'commit': foreseen})
+
+    def test_who_asks_again_after_a_crash_is_not_put_down_as_who_decided(self):
+        for step, verb in ((None, 'decline'), ('add_marker', 'approve')):
+            proposal = self.propose(content=str(step))
+            with self.assertRaises(Crash):
+                self.decide(proposal, approver='person:mika', after_git=crash)
+            if step:
+                git(self.path, 'update-ref', '-d', 'refs/proposals/' + proposal)
+            self.decide(proposal, verb, approver='person:aiko')
+            with self.db.read() as tx:
+                self.assertEqual(tx.execute('SELECT status, approver FROM proposals WHERE proposal = ?',
+                                            (proposal,)).fetchone(), ('executed', 'person:mika'))
 
     def test_another_person_who_decides_after_a_crash_signs_himself(self):
         proposal = self.propose()

@@ -615,7 +615,8 @@ class Names(unittest.TestCase):
                 self.assertIsNone(git_paths.branch_fault(name))
                 self.assertEqual(subprocess.run(['git', 'check-ref-format', 'refs/heads/' + name]).returncode, 0)
         for name in ('', '-x', 'a..b', '/a', 'a/', 'a//b', '.a', 'a/.b', 'a.lock', 'a.lock/b', 'a b', 'a~1', 'a^', 'a:b',
-                     'a?', 'a*', 'a[', 'a\\b', '@', 'a@{1}', 'HEAD', 'a\nb', 'a\u200bb', 'a.', 'a' * 201, 'é' * 126):
+                     'a?', 'a*', 'a[', 'a\\b', '@', 'a@{1}', 'HEAD', 'a\nb', 'a\u200bb', 'a.', 'a' * 201, 'é' * 126,
+                     'refs/heads/x', 'release-1-gb27a9cf'):
             with self.subTest(name=ascii(name)):
                 self.assertIsNotNone(git_paths.branch_fault(name))
 

@@ -1,7 +1,6 @@
 """Article 4, the rest of GitNest: what the seven propose tools pin, and the window between proposing and approving."""
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -21,7 +20,7 @@ import proposal_card
 import proposal_intake
 import proposals
 from gitnest_proposals import CHANGE_SET, COMPOSITION, NATIVE, OID, PROVIDER, RERUN, VERSION, WORK, Click
-from tests.test_article4 import AUTHOR, CLAUDE, NOW, OWNER, STEPS, Crash, Proposing, crash
+from tests.test_article4 import AUTHOR, CLAUDE, NOW, OWNER, STEPS, Proposing
 from tests.test_article4_git import TOP, git
 from versioned import Refusal
 

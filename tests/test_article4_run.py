@@ -2,7 +2,6 @@
 import json
 import os
 import sys
-import threading
 import time
 import unittest
 
@@ -19,7 +18,7 @@ import runs_kill
 import runs_proposals
 import runs_race
 import runs_stage
-from runs_proposals import APPROVER, CONNECTION_NAME, PROJECT, REPOSITORY, scene
+from runs_proposals import APPROVER, CONNECTION_NAME, PROJECT, scene
 from versioned import Database
 
 

@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import signal
-import sqlite3
 import tempfile
 import threading
 import time

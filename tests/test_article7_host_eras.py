@@ -1,5 +1,4 @@
 """The host in both eras: a stateless request first, a handshake after any refusal, and what its requests repeat in headers."""
-import json
 import unittest
 
 from tests.foreign_server import Foreign
