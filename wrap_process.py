@@ -183,7 +183,11 @@ class Watch:
         self.selector = selectors.DefaultSelector()
         self.pidfd = open_pidfd(process.pid)
         self._unwritten = memoryview(options.stdin or b'')
-        self._register()
+        try:
+            self._register()
+        except BaseException:                # who has no Watch cannot close it
+            self.close()
+            raise
 
     def _register(self) -> None:
         self._watch(self.process.stdout, self._read_stdout)

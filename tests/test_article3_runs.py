@@ -399,6 +399,8 @@ class Pipes(Scratch):
         for mode in ('quick', 'holder', 'crash'):
             wrap.run_events(ARGV, LONG_S, self.env(mode))
         wrap.run_events(['/nowhere/codex'], LONG_S)
+        with mock.patch('wrap_process.Watch._register', side_effect=OSError(28, 'No space left on device')):
+            wrap.run_events(ARGV, LONG_S, self.env('hang'))
         wrap.run_file(ARGV, LONG_S, self.env('quick'))
         self.assertEqual(len(os.listdir('/proc/self/fd')), before)
 
