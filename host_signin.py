@@ -94,6 +94,18 @@ def challenge(header: str) -> Dict[str, str]:
     return found
 
 
+def checked_address(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ('http', 'https') and parts.hostname and parts.port != 0
+        usable = usable and parts.hostname.encode('idna') and (parts.path + parts.query).isascii()
+    except ValueError:                                     # an open bracket, a port over 65535, a host such as a..b
+        usable = False
+    if not usable:
+        raise SignInError('http', f'not an http address: {url[:200]!r}')
+    return parts
+
+
 def origin(url: str) -> str:
     parts = urlsplit(url)
     return f'{parts.scheme}://{parts.netloc}'
@@ -101,15 +113,18 @@ def origin(url: str) -> str:
 
 def canonical(url: str) -> str:
     """Scheme and host do not care about case, and a lone slash is no path; everything else counts."""
-    parts = urlsplit(url)
+    parts = checked_address(url)
     path = '' if parts.path == '/' else parts.path
     return f'{parts.scheme.lower()}://{parts.netloc.lower()}{path}' + (f'?{parts.query}' if parts.query else '')
 
 
 def may_hold_secrets(url: str) -> bool:
     """Codes and tokens go over https, or stay on this machine."""
-    parts = urlsplit(url)
-    return parts.scheme == 'https' or (parts.scheme == 'http' and parts.hostname in LOOPBACK)
+    try:
+        parts = checked_address(url)
+    except SignInError:
+        return False
+    return parts.scheme == 'https' or parts.hostname in LOOPBACK
 
 
 def resource_metadata_urls(url: str, header: Dict[str, str]) -> List[str]:
@@ -149,7 +164,7 @@ def check_server(metadata: Dict[str, Any], issuer: str) -> None:
         raise SignInError('pkce', f'{issuer} does not offer PKCE with S256')
     for name in ('authorization_endpoint', 'token_endpoint'):
         if not may_hold_secrets(str(metadata.get(name))):
-            raise SignInError('discovery', f'{name} {metadata.get(name)!r} is neither https nor on this machine')
+            raise SignInError('discovery', f'{name} {metadata.get(name)!r} is no address over https or on this machine')
 
 
 def scope_to_ask(header: Dict[str, str], scopes: Optional[List[str]]) -> Optional[str]:
@@ -243,17 +258,6 @@ def fetch(method: str, url: str, headers: Dict[str, str], body: Optional[bytes] 
         raise SignInError('http', f'{method} {origin(url)}{parts.path}: {fault or type(fault).__name__}') from fault
     finally:
         connection.close()
-
-
-def checked_address(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ('http', 'https') and parts.hostname and parts.port != 0
-    except ValueError:                                     # a bracket that is not closed, a port over 65535
-        usable = False
-    if not usable:
-        raise SignInError('http', f'not an http address: {url[:200]!r}')
-    return parts
 
 
 def joined(headers: List[Tuple[str, str]]) -> Dict[str, str]:

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -61,6 +62,37 @@ class Challenges(unittest.TestCase):
             for begin in ('Bearer x="', 'Bearer '):
                 host_signin.challenge(begin + hostile)         # and what is read of it makes no trouble
         self.assertEqual(host_signin.challenge('Bearer a="1",' + ' ' * 8192 + 'b="2"'), {'a': '1'})
+
+
+class Addresses(Case):
+    BAD = ('http://[x', 'http://localhost:99999/x', 'http://localhost:0/x', 'http://a..b/x', 'http://127.0.0.1:1/é')
+
+    def test_an_address_that_nobody_can_ask_is_called_wrong_and_not_json(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        tokens = ['--no-browser', '--tokens', os.path.join(folder.name, 'tokens.json')]
+        for bad in self.BAD:
+            for run, words in ((runs_signin.main_connect, [bad]), (runs_signin.main_call, [bad, 'x', '{}'])):
+                with self.subTest(bad=bad, words=words), contextlib.redirect_stderr(io.StringIO()) as said:
+                    self.assertEqual(run([*words, *tokens]), 1)
+                    self.assertIn('not an http address: ', said.getvalue())
+
+    def test_one_in_the_401_or_in_a_servers_metadata_ends_the_sign_in_with_an_error_that_quotes_it(self):
+        for bad in self.BAD:
+            for document, name in ((self.foreign.resource, 'resource'), (self.foreign.metadata, 'issuer'),
+                                   (self.foreign.metadata, 'authorization_endpoint'),
+                                   (self.foreign.metadata, 'token_endpoint'),
+                                   (self.foreign.metadata, 'registration_endpoint')):
+                with self.subTest(bad=bad, name=name), mock.patch.dict(document, {name: bad}):
+                    with self.assertRaisesRegex(SignInError, re.escape(bad)):
+                        self.host().call('x', {})
+            with self.subTest(bad=bad, name='authorization_servers'), \
+                    mock.patch.dict(self.foreign.resource, authorization_servers=[bad]):
+                self.assertRaises(SignInError, self.host().call, 'x', {})
+            with self.subTest(bad=bad, name='challenge'):
+                self.foreign.challenge = f'Bearer resource_metadata="{bad}"'
+                self.assertRaises(SignInError, self.host().call, 'x', {})
+                self.foreign.challenge = f'Bearer resource_metadata="{self.foreign.base}/meta"'
 
 
 class Discovery(Case):
