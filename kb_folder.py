@@ -85,7 +85,7 @@ def title_of(content: str, article_id: str) -> str:
         fenced ^= line.lstrip().startswith(('```', '~~~'))
         match = None if fenced else HEADING.fullmatch(line.strip())
         if match:
-            return (match[1].rstrip(' \t#') or match[1])[:kb_store.TITLE_LENGTH[1]]
+            return (match[1].rstrip(' \t#') or match[1][0])[:kb_store.TITLE_LENGTH[1]]
     return os.path.splitext(os.path.basename(article_id))[0][:kb_store.TITLE_LENGTH[1]]
 
 
