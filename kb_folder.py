@@ -15,7 +15,8 @@ it, import it again a week later, and ask with one poll which citations still st
 Exit: 0 done, and every checked citation fresh; 1 refused, or one of them changed or gone; 2 an argument or a file is
 wrong.
 
-Not here: what a citation and a search are (kb_store.py), article 1's tables (kb_kinds.py, sim_kb.py).
+Not here: what a citation and a search are (kb_store.py), the file of citations (kb_citations.py), article 1's tables
+(kb_kinds.py, sim_kb.py).
 """
 import argparse
 import contextlib
@@ -29,11 +30,12 @@ import stat
 import sys
 import time
 import uuid
-from typing import Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence
 
+import kb_citations
 import kb_store
 import versioned
-from versioned import Database, Ref, Refusal, Tx
+from versioned import Database, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
 
@@ -108,8 +110,8 @@ def import_page(tx: Tx, knowledge_base: str, page: Page, overwrite: bool, now_us
     elif (last is None or last[1] != article.updated_us) and not overwrite:
         return 'edited here too'
     else:
-        outcome, answer = 'changed', kb_store.save_article(tx, ACTOR, {**name, **text}, now_us)
-        answer = kb_store.publish_article(tx, ACTOR, name, now_us)
+        kb_store.save_article(tx, ACTOR, {**name, **text}, now_us)
+        outcome, answer = 'changed', kb_store.publish_article(tx, ACTOR, name, now_us)
     tx.execute('INSERT OR REPLACE INTO imported_files VALUES (?, ?, ?, ?)',
                (knowledge_base, page.article_id, page.sha256, versioned.parse_stamp(answer['citation']['updated_at'])))
     return outcome
@@ -127,61 +129,6 @@ def unpublish_missing(tx: Tx, knowledge_base: str, present: Sequence[str], now_u
         tx.execute('UPDATE imported_files SET updated_us = ? WHERE knowledge_base_id = ? AND article_id = ?',
                    (versioned.parse_stamp(answer['citation']['updated_at']), knowledge_base, article_id))
     return gone
-
-
-# Citations that a reader keeps in a file, and one poll that judges them.
-
-def judge(tx: Tx, kept: dict, knowledge_base: str) -> List[str]:
-    """A verdict a citation, in their order. `kept` gets the new cursor and what the next check must remember."""
-    log = {'resource_type': 'knowledge_base', 'resource_id': knowledge_base}
-    cited = {each['article_id'] for each in kept['citations']}
-    moved = {article_id: kb_store.Moved(*news) for article_id, news in kept['moved'].items()}
-    after = kept['after_sequence']
-    try:
-        more = True
-        while more:
-            page = kb_store.poll_resource_events(tx, ACTOR, {**log, 'after_sequence': kept['after_sequence']}, 0)
-            kb_store.apply_events(moved, page['events'])
-            kept['after_sequence'], more = page['next_sequence'], page['has_more']
-        lost = kept['after_sequence'] < after                   # another log, or a restored one: it cannot tell
-    except Refusal as refusal:
-        if refusal.code != 'cursor_too_old':
-            raise
-        kept['after_sequence'], lost = refusal.data['next_sequence'], True
-    if lost:
-        moved = {article_id: read_again(tx, knowledge_base, article_id) for article_id in sorted(cited)}
-    kept['moved'] = {article_id: list(news) for article_id, news in sorted(moved.items()) if article_id in cited}
-    return [kb_store.verdict(each, moved) for each in kept['citations']]
-
-
-def read_again(tx: Tx, knowledge_base: str, article_id: str) -> kb_store.Moved:
-    """What a poll would have said of an article, from the article: the dear way, when the log does not reach back."""
-    try:
-        article = kb_store.read_knowledge_article(
-            tx, ACTOR, {'knowledge_base_id': knowledge_base, 'article_id': article_id}, 0)
-        return kb_store.Moved(article['citation']['updated_at'], False)
-    except Refusal as refusal:
-        if refusal.code == 'invalid_argument':
-            raise
-        return kb_store.Moved('9999-12-31T23:59:59.999999Z', True)
-
-
-def checked(kept: object, knowledge_base: str) -> dict:
-    """The content of a citations file, or a refusal that names what is wrong with it."""
-    if not isinstance(kept, dict) or not isinstance(kept.get('citations'), list):
-        raise versioned.invalid('citations', 'a list in an object, as --cite writes it')
-    versioned.check_integer('after_sequence', kept.get('after_sequence', 0), 0, 2 ** 63 - 1)
-    for each in kept['citations']:
-        if not isinstance(each, dict) or each.get('knowledge_base_id') != knowledge_base:
-            raise versioned.invalid('citations', f'all of the knowledge base {knowledge_base!r} (--kb chooses another)')
-        kb_store.text(each, 'article_id', kb_store.ID_LENGTH)
-        if versioned.stamp_text(versioned.parse_stamp(each.get('updated_at'), 'updated_at')) != each['updated_at']:
-            raise versioned.invalid('updated_at', 'the text that the citation had, to the last digit')
-    moved = kept.get('moved', {})
-    if not isinstance(moved, dict) or not all(isinstance(news, list) and list(map(type, news)) == [str, bool]
-                                              for news in moved.values()):
-        raise versioned.invalid('moved', 'what the last check wrote there, or absent')
-    return {'after_sequence': kept.get('after_sequence', 0), 'citations': kept['citations'], 'moved': moved}
 
 
 def shown(text: str) -> str:
@@ -244,42 +191,6 @@ def import_folder(database: Database, knowledge_base: str, folder: str, overwrit
     return outcomes
 
 
-def load_citations(path: str, knowledge_base: str) -> Optional[dict]:
-    try:
-        with open(path, encoding='utf-8') as file:
-            written = json.dumps(json.load(file), indent=1)     # now: Python 3.12 reads deeper than it writes
-            return checked(json.loads(written), knowledge_base)
-    except FileNotFoundError:
-        return None
-    except (ValueError, RecursionError):
-        raise versioned.invalid(path, 'a JSON file of citations, as --cite writes it') from None
-
-
-def save_citations(path: str, kept: dict) -> None:
-    """The whole file or the old one: a reader that is interrupted must not lose its cursor."""
-    scratch = f'{path}.{os.getpid()}'
-    with open(scratch, 'w', encoding='utf-8') as file:
-        file.write(json.dumps(kept, indent=1))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(scratch, path)
-
-
-def citing(database: Database, path: Optional[str]) -> ContextManager[Tx]:
-    """Who changes a citations file is the one writer meanwhile: of two commands neither loses what the other cites."""
-    return database.read() if path is None else database.write()
-
-
-def cite(tx: Tx, path: Optional[str], knowledge_base: str, citations: Sequence[dict]) -> None:
-    """Append. A new file begins at the end of the log, in the snapshot that the citations come from."""
-    if path is None:
-        return
-    end = versioned.last_sequence(tx, Ref('knowledge_base', knowledge_base))
-    kept = load_citations(path, knowledge_base) or {'after_sequence': end, 'citations': [], 'moved': {}}
-    kept['citations'] += [each for each in citations if each not in kept['citations']]
-    save_citations(path, kept)
-
-
 # The commands: each returns what --json prints; `lines` says the same to people.
 
 def do_import(chosen: argparse.Namespace, database: Database) -> dict:
@@ -290,17 +201,17 @@ def do_import(chosen: argparse.Namespace, database: Database) -> dict:
 
 def do_search(chosen: argparse.Namespace, database: Database) -> dict:
     arguments = {'knowledge_base_id': chosen.kb, 'query': ' '.join(chosen.words), 'limit': chosen.limit}
-    with citing(database, chosen.cite) as tx:
+    with kb_citations.citing(database, chosen.cite) as tx:
         answer = kb_store.search_knowledge_base(tx, ACTOR, arguments, 0)
-        cite(tx, chosen.cite, chosen.kb, [hit['citation'] for hit in answer['results']])
+        kb_citations.cite(tx, chosen.cite, chosen.kb, [hit['citation'] for hit in answer['results']])
     return answer
 
 
 def do_read(chosen: argparse.Namespace, database: Database) -> dict:
     arguments = {'knowledge_base_id': chosen.kb, 'article_id': chosen.article}
-    with citing(database, chosen.cite) as tx:
+    with kb_citations.citing(database, chosen.cite) as tx:
         answer = kb_store.read_knowledge_article(tx, ACTOR, arguments, 0)
-        cite(tx, chosen.cite, chosen.kb, [answer['citation']])
+        kb_citations.cite(tx, chosen.cite, chosen.kb, [answer['citation']])
     return answer
 
 
@@ -325,13 +236,13 @@ def do_poll(chosen: argparse.Namespace, database: Database) -> dict:
 
 
 def do_check(chosen: argparse.Namespace, database: Database) -> dict:
-    with citing(database, chosen.citations) as tx:
-        kept = load_citations(chosen.citations, chosen.kb)
+    with kb_citations.citing(database, chosen.citations) as tx:
+        kept = kb_citations.load(chosen.citations, chosen.kb)
         if kept is None:
             raise versioned.invalid('citations', f'a file: {shown(chosen.citations)} is none')
         after = kept['after_sequence']
-        verdicts = judge(tx, kept, chosen.kb)
-        save_citations(chosen.citations, kept)
+        verdicts = kb_citations.judge(tx, ACTOR, kept, chosen.kb)
+        kb_citations.save(chosen.citations, kept)
     return {'after_sequence': after, 'next_sequence': kept['after_sequence'],
             'citations': [{**each, 'verdict': verdict} for each, verdict in zip(kept['citations'], verdicts)]}
 

@@ -226,16 +226,16 @@ class Folder(unittest.TestCase):
         with open(self.citations) as file:
             self.assertEqual(json.load(file)['citations'], [cited])
 
-    def test_citations_that_are_nested_deep_are_kept_or_named_as_a_bad_file_and_leave_nothing_beside_it(self):
+    def test_a_citation_is_texts_by_name_so_that_no_depth_is_read_that_could_not_be_written_again(self):
         self.imported()
         cited = self.run_it('read', 'refunds.md')['citation']
-        with open(self.citations, 'w') as file:
-            file.write(json.dumps({'citations': [{**cited, 'note': 'DEEP'}]}).replace('"DEEP"', '[' * 1200 + ']' * 1200))
-        before = sorted(os.listdir(os.path.dirname(self.citations)))
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
-            status = kb_store.main(['--db', self.db, 'check', self.citations])
-        self.assertIn((status, 'a JSON file of citations' in said.getvalue()), [(0, False), (2, True)])
-        self.assertEqual(sorted(os.listdir(os.path.dirname(self.citations))), before)
+        before = sorted([*os.listdir(os.path.dirname(self.citations)), os.path.basename(self.citations)])
+        for note in ('1', '[]', '[' * 1200 + ']' * 1200, '[' * 200_000 + ']' * 200_000):
+            with self.subTest(note=note[:9]), open(self.citations, 'w') as file:
+                file.write(json.dumps({'citations': [{**cited, 'note': 'DEEP'}]}).replace('"DEEP"', note))
+            refusal = self.run_it('check', self.citations, status=2)
+            self.assertEqual(refusal['error'], 'invalid_argument')
+            self.assertEqual(sorted(os.listdir(os.path.dirname(self.citations))), before)
 
     def test_a_title_is_found_without_walking_a_long_line_again_for_each_of_its_blanks(self):
         blanks = ' ' * 300_000                                 # squared, this is minutes

@@ -37,7 +37,7 @@ MUTATIONS = (
      'Citations.test_every_save_is_one_event_with_the_version_it_made'),
     ('kb_folder.py', "if not outcomes['not listed']:", 'if True:', FO,
      'Folder.test_a_folder_that_cannot_be_listed_unpublishes_nothing'),
-    ('kb_folder.py', "lost = kept['after_sequence'] < after", 'lost = False', FO,
+    ('kb_citations.py', "lost = kept['after_sequence'] < after", 'lost = False', FO,
      'Folder.test_a_pruned_or_a_replaced_log_makes_the_check_read_again_instead_of_saying_fresh'),
     ('kb_folder.py', "getattr(os, 'O_NONBLOCK', 0)", '0', FO,
      'Folder.test_odd_files_are_taken_for_what_they_are_or_named_with_the_reason'),
