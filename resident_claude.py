@@ -51,6 +51,15 @@ def user_line(text: str) -> str:
     return json.dumps({'type': 'user', 'message': {'role': 'user', 'content': text}}) + '\n'
 
 
+def event_of(line: str) -> dict:
+    """Of a line that is no event there is nothing to know: a warning that somebody printed, half of a last line."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
 # --- I/O ----------------------------------------------------------------------
 
 class ClaudeProcess:
@@ -86,9 +95,9 @@ class ClaudeProcess:
         except (BrokenPipeError, ValueError):
             raise Failed(self.last_words('it had ended before the turn')) from None
         for line in self.process.stdout:
-            said = json.loads(line) if line.startswith('{') else {}
+            said = event_of(line)
             if said.get('type') == 'result':
-                if said.get('is_error') or said.get('subtype') != 'success':
+                if said.get('is_error') or said.get('subtype') != 'success' or 'result' not in said:
                     raise Failed(f'the turn failed: {said.get("result") or said.get("subtype")}', said)
                 return said['result']
         raise Failed(self.last_words('it ended in the middle of the turn'))

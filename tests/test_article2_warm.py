@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import bench_warm
@@ -64,13 +65,34 @@ class Requests(unittest.TestCase):
 
 
 class Resident(unittest.TestCase):
-    def test_a_process_that_ends_in_a_turn_says_why_and_is_swept(self):
-        process = resident_claude.ClaudeProcess(resident_claude.Setting('/bin/sh', TOP, dict(os.environ)))
+    def process(self, script):
+        """One that runs this script of the shell, whatever flags it is given."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        program = os.path.join(folder.name, 'claude')
+        with open(program, 'w') as file:
+            file.write('#!/bin/sh\n' + script)
+        os.chmod(program, 0o755)
+        process = resident_claude.ClaudeProcess(resident_claude.Setting(program, folder.name, dict(os.environ)))
         self.addCleanup(process.end)
-        with self.assertRaises(resident_claude.Failed) as failed:      # a shell takes none of these flags
+        return process
+
+    def test_a_process_that_ends_in_a_turn_says_why_and_is_swept(self):
+        process = self.process('read turn; echo the model is gone >&2; exit 1')
+        with self.assertRaises(resident_claude.Failed) as failed:
             process.turn('hello')
-        self.assertRegex(str(failed.exception), r'ended .*: .*-p|ended')
+        self.assertEqual(str(failed.exception), 'it ended in the middle of the turn: the model is gone')
         self.assertFalse(process.alive())
+
+    def test_a_line_that_is_no_event_is_passed_over_and_a_result_without_one_is_a_turn_that_failed(self):
+        process = self.process(f"""while read turn; do
+            echo 'a warning'; echo '{{half'; echo '[1]'; head -c 200000 /dev/zero | tr '\\0' '['; echo
+            echo '{{"type": "result", "subtype": "success", "result": "yes"}}'
+            read turn; echo '{{"type": "result", "subtype": "success"}}'; done""")
+        self.assertEqual(process.turn('hello'), 'yes')
+        with self.assertRaises(resident_claude.Failed):
+            process.turn('hello')
+        self.assertTrue(process.alive())
 
     def test_a_program_that_is_not_there_is_said_in_a_line(self):
         with contextlib.redirect_stderr(io.StringIO()) as said:
