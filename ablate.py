@@ -26,6 +26,7 @@ import ablate_notes
 import ablate_proposals
 import ablate_protocols
 import ablate_sessions
+import ending
 import published
 from ablate_rule import Result, Row, run, worth
 
@@ -89,4 +90,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -25,6 +25,7 @@ import bench_server
 import bench_warm
 import bench_wire
 import bench_wrap
+import ending
 import published
 from published import Command
 
@@ -58,4 +59,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -22,6 +22,7 @@ import time
 from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 import access
+import ending
 import host
 import published
 import published_access
@@ -264,4 +265,4 @@ def database_table(found: Dict[int, Dict[str, List[float]]], cost: Dict[Tuple[st
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

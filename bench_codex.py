@@ -20,6 +20,7 @@ import time
 from typing import Dict, List, Optional, Sequence
 
 import codex_cases
+import ending
 import published
 import published_codex
 import wrap
@@ -222,4 +223,4 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -19,6 +19,7 @@ import threading
 import time
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
+import ending
 import kb_store
 import published
 import published_kb
@@ -321,4 +322,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

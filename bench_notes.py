@@ -23,6 +23,7 @@ import tempfile
 import time
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
+import ending
 import note_store
 import note_tabs
 import published
@@ -240,4 +241,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

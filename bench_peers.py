@@ -25,6 +25,7 @@ import time
 from typing import Awaitable, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import codex_cases
+import ending
 import published
 import wrap
 import wrap_kill
@@ -288,4 +289,4 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

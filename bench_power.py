@@ -18,6 +18,7 @@ import sys
 import tempfile
 from typing import Dict, List, NamedTuple, Sequence
 
+import ending
 import kb_store
 import published
 import versioned
@@ -161,4 +162,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

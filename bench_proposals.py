@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import bench_ways
+import ending
 import git_plumbing
 import git_repo
 import published
@@ -231,4 +232,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -18,6 +18,7 @@ import time
 from typing import Callable, Dict, List, Sequence
 
 import channel_render
+import ending
 import published
 import published_cache
 import sim_cache
@@ -157,4 +158,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -18,6 +18,7 @@ import tempfile
 import time
 from typing import Callable, Dict, List, Sequence
 
+import ending
 import kb_store
 import published
 import sim_kb
@@ -150,4 +151,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -30,6 +30,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import access
+import ending
 import kb_store
 import mcp
 import published
@@ -380,4 +381,4 @@ def memory_table(peer: Peer, calls: int) -> dict:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -22,6 +22,7 @@ import tempfile
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import channel_render
+import ending
 import fake_messages
 import published
 import published_warm
@@ -226,4 +227,4 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -19,6 +19,7 @@ import threading
 import time
 from typing import Dict, List, NamedTuple, Sequence
 
+import ending
 import published
 import wire
 from bench_server import is_whole, request_bytes
@@ -142,4 +143,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

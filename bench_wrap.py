@@ -22,6 +22,7 @@ import tempfile
 import time
 from typing import Callable, Dict, Iterator, List, Optional, Sequence
 
+import ending
 import published
 import published_codex
 import wrap
@@ -219,4 +220,4 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

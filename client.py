@@ -12,6 +12,7 @@ says, 1 one does not, 2 usage. Not here: the runs themselves (runs_*.py), how a 
 import sys
 from typing import Dict, Sequence
 
+import ending
 import published
 import runs_access
 import runs_hello
@@ -47,4 +48,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

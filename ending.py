@@ -14,10 +14,12 @@ So what must not be torn stands in `undisturbed`, and what may take long, inside
 
 Not here: how a run of the Codex CLI is cancelled (wrap.py), how a server stops (server.py).
 """
+import io
+import os
 import signal
 import sys
 from contextlib import contextmanager
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 # --- data ---------------------------------------------------------------------
 
@@ -92,3 +94,24 @@ def not_swallowed(swallowed: Any) -> None:
     _ending.obeyed = False
     signal.signal(signal.SIGALRM, hear)
     signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+
+
+def run(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
+    """A program's exit status. Ctrl-C, a reader that has seen enough (`| head`) and a full disk end it without a
+    traceback; SIGTERM and a closed terminal as Ctrl-C does, so that the servers it started end too."""
+    listen()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors='backslashreplace')   # a terminal that cannot show …
+    try:
+        status = main(argv)
+        if sys.stdout is not None:                       # None: it was closed before we began
+            sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:                             # a full disk, a file that cannot be made
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)     # or the interpreter complains when it flushes at its end
+        if isinstance(error, BrokenPipeError):
+            return 141
+        print(f'{os.path.basename(sys.argv[0])}: {error}', file=sys.stderr)
+        return 1

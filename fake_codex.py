@@ -133,8 +133,11 @@ def complain(text: str) -> None:
 
 def write_all(fd: int, raw: bytes) -> None:
     view = memoryview(raw)
-    while view:
-        view = view[os.write(fd, view):]
+    try:
+        while view:
+            view = view[os.write(fd, view):]
+    except OSError:                              # nobody reads, or nothing was open: there is nobody to tell
+        os._exit(1)
 
 
 def pause(seconds: float) -> None:
@@ -413,12 +416,12 @@ MODES: Dict[str, Callable[[], NoReturn]] = {mode.__name__: mode for mode in (
 def main(argv: Sequence[str]) -> int:
     global _call
     if list(argv) == ['--modes']:
-        print('\n'.join(f'{name:17} {(mode.__doc__ or "").splitlines()[0] if mode.__doc__ else ""}'.rstrip()
-                        for name, mode in MODES.items()))
+        write_all(1, ''.join(f'{name:17} {(mode.__doc__ or "").split(chr(10))[0]}'.rstrip() + '\n'
+                             for name, mode in MODES.items()).encode())
         return 0
     if '--help' in argv or '-h' in argv:
         old = os.environ.get('FAKE_CODEX_HELP') == 'old'
-        sys.stdout.write(HELP.replace('      --ignore-rules\n', '') if old else HELP)
+        write_all(1, (HELP.replace('      --ignore-rules\n', '') if old else HELP).encode())
         return 0
     signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(1))      # as the real one: exit 1, no last event
     _call = parse(argv)
@@ -432,7 +435,7 @@ def main(argv: Sequence[str]) -> int:
 
 def read_prompt() -> str:
     """From standard input where the argument says so. Beside an argument an open pipe is read too: so does Codex."""
-    said = sys.stdin.buffer.read()
+    said = sys.stdin.buffer.read() if sys.stdin is not None else b''
     return said.decode('utf-8', 'replace') if _call.prompt == '-' else _call.prompt
 
 

@@ -15,6 +15,8 @@ import sys
 import threading
 from typing import Callable, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
+import ending
+
 # --- data ---------------------------------------------------------------------
 
 OTHER = 'noted'                  # for requests without tools
@@ -141,7 +143,4 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 if __name__ == '__main__':
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(ending.run(main, sys.argv[1:]))

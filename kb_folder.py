@@ -21,7 +21,6 @@ Not here: what a citation and a search are (kb_store.py), the file of citations 
 import argparse
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
@@ -317,25 +316,7 @@ def number(text: str) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Whatever an article holds and wherever standard output leads, no traceback comes of it."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors='backslashreplace')       # a terminal that cannot show é
-    try:
-        status = run(options(argv))
-        if sys.stdout is not None:                              # None: it was closed before we began
-            sys.stdout.flush()
-        return status
-    except KeyboardInterrupt:
-        return 130
-    except OSError as error:                                    # the reader has seen enough (`| head`); a full disk
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)            # or the interpreter complains when it flushes
-        if isinstance(error, BrokenPipeError):
-            return 141
-        print(f'kb_store.py: {error}', file=sys.stderr)
-        return 1
-
-
-def run(chosen: argparse.Namespace) -> int:
+    chosen = options(argv)
     if chosen.command is None:
         import kb_kinds                                         # the table needs the printer, the commands do not
         return kb_kinds.main(['--json'] if chosen.json else [])

@@ -441,4 +441,5 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    import ending                          # here, as above: what is copied out are the rules
+    sys.exit(ending.run(main, sys.argv[1:]))

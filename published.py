@@ -11,7 +11,6 @@ Not here: any measurement.
 """
 import argparse
 import importlib
-import io
 import json
 import os
 import platform
@@ -204,27 +203,6 @@ def report(program: str, tables: Sequence[dict], as_json: bool = False) -> int:
     return 0 if held == must else 1
 
 
-def run(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
-    """A program's exit status. Ctrl-C, or a reader that has seen enough (`| head`), ends it without a traceback.
-    SIGTERM and a closed terminal end it as Ctrl-C does, so that the servers it started end too (ending.py)."""
-    ending.listen()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors='backslashreplace')   # a terminal that cannot show …
-    try:
-        status = main(argv)
-        if sys.stdout is not None:                       # None: it was closed before we began
-            sys.stdout.flush()
-        return status
-    except KeyboardInterrupt:
-        return 130
-    except OSError as error:                             # a full disk, a file that cannot be made
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)     # or the interpreter complains when it flushes at its end
-        if isinstance(error, BrokenPipeError):
-            return 141
-        print(f'{os.path.basename(sys.argv[0])}: {error}', file=sys.stderr)
-        return 1
-
-
 def progress(text: str) -> None:
     """A line on standard error that rewrites itself, for a person only; progress('') takes it away."""
     if sys.stderr.isatty():
@@ -255,4 +233,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -16,6 +16,7 @@ import threading
 import uuid
 from typing import Dict, List, NamedTuple, Optional, Sequence
 
+import ending
 import wrap_kill
 from resident_pool import Resident
 
@@ -161,7 +162,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(ending.run(main, sys.argv[1:]))

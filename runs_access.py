@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 from urllib.parse import urlsplit
 
 import access
+import ending
 import host
 import note_store
 import oauth
@@ -161,4 +162,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

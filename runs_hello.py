@@ -15,6 +15,7 @@ import sys
 from typing import Any, Dict, List, Sequence
 from urllib.parse import urlsplit
 
+import ending
 import host_signin
 import published
 import published_access
@@ -132,4 +133,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -15,6 +15,7 @@ import time
 from typing import Any, Dict, List, Sequence, Tuple
 
 import access
+import ending
 import host
 import note_store
 import published
@@ -337,4 +338,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -19,6 +19,7 @@ import tempfile
 import threading
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
+import ending
 import git_process
 import published
 import published_proposals as article
@@ -235,4 +236,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

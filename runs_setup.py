@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import access
 import channel_store
+import ending
 import host
 import kb_store
 import note_store
@@ -151,4 +152,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -11,6 +11,7 @@ timings (bench.py).
 import sys
 from typing import Dict, Sequence
 
+import ending
 import published
 import sim_cache
 import sim_closed
@@ -36,4 +37,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

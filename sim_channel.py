@@ -16,7 +16,7 @@ import sys
 from typing import Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 import channel_render
-import published
+import ending
 from channel_render import Mention, Row
 
 # --- data ---------------------------------------------------------------------
@@ -288,4 +288,4 @@ def main(argv: List[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

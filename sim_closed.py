@@ -13,6 +13,7 @@ import math
 import sys
 from typing import Callable, Dict, List, Sequence, Tuple
 
+import ending
 import published
 import published_kb
 import sim_kb
@@ -154,4 +155,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -11,6 +11,7 @@ Played in memory, where it is held equal to the store to the byte. Not here: the
 import sys
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+import ending
 import published
 import sim_kb
 import sim_model
@@ -112,4 +113,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == '__main__':
-    sys.exit(published.run(main, sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -135,6 +135,7 @@ def main(argv: List[str]) -> int:
 
 if __name__ == '__main__':
     try:
+        import ending
+    except ImportError:                        # copied out alone: then Python says how it ended
         sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(ending.run(main, sys.argv[1:]))

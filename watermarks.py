@@ -211,20 +211,16 @@ def main(argv: List[str]) -> int:
                 with open(os.path.join(argv[0], name), 'rb') as file:
                     content = file.read(MOST_BYTES)
                 watermark = decode(content)
-                print(ascii(json.loads(content)['key']), ascii(watermark.native), f'{len(watermark.ids)} rows')
             except (Foreign, OSError):
                 print(ascii(name), 'is torn or not ours')
+                continue
+            print(ascii(json.loads(content)['key']), ascii(watermark.native), f'{len(watermark.ids)} rows')
     return 0
 
 
 if __name__ == '__main__':
     try:
-        status = main(sys.argv[1:])
-        if sys.stdout is not None:             # None: it was closed before we began
-            sys.stdout.flush()
-    except KeyboardInterrupt:
-        status = 130
-    except BrokenPipeError:                # the reader has seen enough (`| head`)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        status = 141
-    sys.exit(status)
+        import ending
+    except ImportError:                        # copied out alone: then Python says how it ended
+        sys.exit(main(sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

@@ -10,7 +10,6 @@ Copied out together with the other wrap files. Not here: processes and deadlines
 (wrap_process.py), the verdict over a whole run (wrap.py).
 """
 import json
-import os
 import re
 import shlex
 import sys
@@ -336,12 +335,7 @@ def main(argv: Sequence[str]) -> int:
 
 if __name__ == '__main__':
     try:
-        status = main(sys.argv[1:])
-        if sys.stdout is not None:             # None: it was closed before we began
-            sys.stdout.flush()
-    except KeyboardInterrupt:
-        status = 130
-    except BrokenPipeError:                # the reader has seen enough (`| head`)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        status = 141
-    sys.exit(status)
+        import ending
+    except ImportError:                        # copied out alone: then Python says how it ended
+        sys.exit(main(sys.argv[1:]))
+    sys.exit(ending.run(main, sys.argv[1:]))

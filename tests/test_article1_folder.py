@@ -254,7 +254,8 @@ class Folder(unittest.TestCase):
                 raise KeyboardInterrupt
             return page(tx, knowledge_base, one, *rest)
         kb_folder.import_page = dies_at_the_second
-        self.assertEqual(kb_store.main(['--db', self.db, 'import', self.docs]), 130)
+        with self.assertRaises(KeyboardInterrupt):
+            kb_store.main(['--db', self.db, 'import', self.docs])
         kb_folder.import_page = page
         self.assertEqual(self.imported(), {'new': ['guide/limits.md', 'refunds.md']})
 

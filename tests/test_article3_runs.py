@@ -512,6 +512,15 @@ class Program(Scratch):
                 self.assertNotIn('Traceback', done.stderr)
                 self.assertEqual('not written' in done.stderr, bool(status))
 
+    def test_the_stand_in_that_nobody_reads_ends_without_a_word(self):
+        for words in ('--modes', '--help', 'exec x'):
+            for where in ('>&-', '<&-', '>/dev/full'):
+                with self.subTest(words=words, redirected=where):
+                    done = subprocess.run(['sh', '-c', f'exec "$@" {words} {where}', 'sh', *CODEX],
+                                          env=self.env('quick'), capture_output=True, text=True)
+                    self.assertNotIn('Traceback', done.stderr)
+                    self.assertIn(done.returncode, (0, 1))
+
     def test_ctrl_c_cleans_up_and_leaves_no_traceback(self):
         run = Started(self.folder, 'hang_brood')
         self.until_told(run, b'ready')

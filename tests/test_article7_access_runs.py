@@ -29,7 +29,7 @@ def run(*words):
 
 TORN = """
 import os, sys
-import published, runs_access, runs_stage
+import ending, runs_access, runs_stage
 begin = runs_stage.start
 def start(folder, flags):
     process = begin(folder, flags)
@@ -40,7 +40,7 @@ runs_stage.start = start
 def main(argv):
     with runs_stage.stage(runs_access.seed):
         return 0
-sys.exit(published.run(main, []))
+sys.exit(ending.run(main, []))
 """
 
 

@@ -8,11 +8,11 @@ import unittest
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = """
 import os, signal, sys, time
-import ending, published
+import ending
 def send(number):
     os.kill(os.getpid(), number)
 {}
-sys.exit(published.run(main, []))
+sys.exit(ending.run(main, []))
 """
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import unittest
 
+import ending
 import published
 from published import Cell, Figure, Table
 
@@ -85,6 +86,10 @@ class Report(unittest.TestCase):
 
 
 class Run(unittest.TestCase):
+    EXAMPLES = (['channel_render.py'], ['resident_pool.py'], ['git_repo.py'], ['token_counter.py', 'LICENSE'],
+                ['wrap_stream.py', '--help'], ['watermarks.py', '--help'], ['fake_messages.py', '--help'],
+                ['resident_claude.py', '--help'])
+
     def test_ctrl_c_is_exit_130_and_no_traceback(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):          # it sets handlers, here for good
             self.addCleanup(signal.signal, number, signal.getsignal(number))
@@ -92,19 +97,37 @@ class Run(unittest.TestCase):
 
         def interrupted(argv):
             raise KeyboardInterrupt
-        self.assertEqual(published.run(interrupted, []), 130)
+        self.assertEqual(ending.run(interrupted, []), 130)
 
     def test_a_reader_that_has_seen_enough_gets_no_traceback_from_any_program(self):
-        for words in (['published.py'], ['kb_store.py'], ['sim_channel.py'], ['sim.py', 'cache'], ['sim_cache.py', '--svg']):
+        for words in (['published.py'], ['kb_store.py'], ['sim_channel.py'], ['sim.py', 'cache'], ['sim_cache.py', '--svg'],
+                      *self.EXAMPLES):
             with self.subTest(program=words[0]):
                 gone, stdout = os.pipe()
                 os.close(gone)
                 try:
-                    done = subprocess.run([sys.executable, *words], cwd=TOP, stdout=stdout, stderr=subprocess.PIPE,
-                                          stdin=subprocess.DEVNULL)
+                    self.assertEqual(self.ended(words, stdout), (b'', 141))
                 finally:
                     os.close(stdout)
-                self.assertEqual((done.stderr, done.returncode), (b'', 141))
+
+    @unittest.skipUnless(os.path.exists('/dev/full'), 'no /dev/full here')
+    def test_a_full_disk_is_said_in_a_line_by_the_pages_that_only_print_an_example_too(self):
+        for words in (['published.py'], *self.EXAMPLES):
+            with self.subTest(program=words[0]), open('/dev/full', 'wb') as full:
+                self.assertEqual(self.ended(words, full.fileno()),
+                                 (f'{words[0]}: [Errno 28] No space left on device\n'.encode(), 1))
+
+    def test_a_closed_standard_output_is_no_reason_to_fail(self):
+        for words in self.EXAMPLES:
+            with self.subTest(program=words[0]):
+                command = ' '.join(['exec', sys.executable, *words, '>&-'])
+                done = subprocess.run(['sh', '-c', command], cwd=TOP, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                self.assertEqual((done.stderr, done.returncode), (b'', 0))
+
+    def ended(self, words, stdout):
+        done = subprocess.run([sys.executable, *words], cwd=TOP, stdout=stdout, stderr=subprocess.PIPE,
+                              stdin=subprocess.DEVNULL)
+        return done.stderr, done.returncode
 
 
 if __name__ == '__main__':
