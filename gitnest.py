@@ -196,9 +196,7 @@ def check_imports(imports: List[dict]) -> List[dict]:
         raise invalid('imports', f'1 to {MOST_IMPORTS} imports')
     checked = []
     for number, one in enumerate(imports):
-        fault = proposal_intake.message_fault(one['message'])
-        if fault:
-            raise invalid(f'imports[{number}].message', 'another one: ' + fault)
+        proposal_intake.require_message(one['message'], f'imports[{number}].message')
         checked.append({'message': one['message'], 'files': proposal_intake.check_files(one['files'])})
     twins = git_paths.twin_fault(sorted({path for one in checked for path, _ in one['files']}))
     if twins:

@@ -12,7 +12,6 @@ import json
 import uuid
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-import git_paths
 import gitnest
 import gitnest_provider
 import proposal_intake
@@ -24,7 +23,7 @@ from gitnest import ChangeSet
 from gitnest_provider import ProviderError
 from proposal_intake import Proposal
 from proposals import nothing
-from versioned import Database, Refusal, Tx, invalid
+from versioned import Database, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
 
@@ -101,8 +100,7 @@ def propose(tx: Tx, actor: str, arguments: dict, now_us: int, tool: str, repo: R
         proposal_intake.require_few(tx, actor, arguments['repository_id'], now_us)
         proposal, pins = str(uuid.uuid4()), pins_of(tx, arguments)
         body = INTAKES[tool](tx, proposal, arguments, repo, author, pins.pop('row'))
-        tx.execute("INSERT INTO proposals VALUES (?, ?, ?, ?, 'pending', '', ?, ?, NULL, NULL)",
-                   (proposal, tool, actor, arguments['repository_id'], now_us, now_us + ttl_us))
+        proposal_intake.file_proposal(tx, proposal, tool, actor, arguments['repository_id'], now_us, ttl_us)
         tx.execute("INSERT INTO gitnest_pins VALUES (?, ?, ?, ?, ?, ?, NULL, '{}')",
                    (proposal, author, arguments.get('change_set_id'), pins.get(VERSION), pins.get(OID),
                     json.dumps(body)))
@@ -136,9 +134,7 @@ def intake_work(tx: Tx, proposal: str, arguments: dict, repo: Repository, author
 
 
 def intake_change_set(tx: Tx, proposal: str, arguments: dict, repo: Repository, author: str, row: Any) -> dict:
-    fault = git_paths.branch_fault(arguments['target_branch'])
-    if fault:
-        raise invalid('target_branch', 'another one: ' + fault)
+    proposal_intake.require_branch(arguments['target_branch'], 'target_branch')
     if 'work_id' in arguments:
         gitnest.require_work(tx, arguments['repository_id'], arguments['work_id'])
     return {'title': arguments['title'], 'target_branch': arguments['target_branch'],

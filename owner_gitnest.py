@@ -23,6 +23,7 @@ import workspace as workspaces
 from git_objects import GitError
 from owner_verbs import own_place
 from tools import ID, State, arguments_of, text
+from tools_gitnest import served
 from versioned import Ref, Refusal, Tx, invalid
 
 # --- data ---------------------------------------------------------------------
@@ -62,12 +63,6 @@ def decide(state: State, person: str, arguments: dict) -> dict:
 
 def require_editor(tx: Tx, person: str, repository: str) -> None:
     access.require_role_of(tx, person, Ref('repository', repository), workspaces.EDITOR)
-
-
-def served(state: State, repository: str):
-    if repository not in state.repositories:
-        raise Refusal('not_found', f'the repository {repository!r} is not served here')
-    return state.repositories[repository]
 
 
 def crash() -> None:

@@ -106,20 +106,24 @@ def intake(tx: Tx, actor: str, arguments: dict, now_us: int, repo: Repository, a
     require_gitnest(tx, arguments['repository_id'])
     require_few(tx, actor, arguments['repository_id'], now_us)
     files, branch, message = check_files(arguments['files']), arguments['branch'], arguments['message']
-    for field, fault in (('branch', git_paths.branch_fault(branch)), ('message', message_fault(message))):
-        if fault:
-            raise invalid(field, 'another one: ' + fault)
+    require_branch(branch)
+    require_message(message)
     try:
         base, expected = pin(repo, branch, arguments.get('expected_base_oid'))
         repo.build(Intent(base, files, author, 0, author, 0, message))        # what stands in the way refuses now
     except GitError as error:
         raise Refusal(error.code, str(error), **error.data) from error
     proposal = str(uuid.uuid4())
-    tx.execute("INSERT INTO proposals VALUES (?, ?, ?, ?, 'pending', '', ?, ?, NULL, NULL)",
-               (proposal, tool, actor, arguments['repository_id'], now_us, now_us + ttl_us))
+    file_proposal(tx, proposal, tool, actor, arguments['repository_id'], now_us, ttl_us)
     tx.execute('INSERT INTO file_imports VALUES (?, ?, ?, ?, ?, ?, ?)',
                (proposal, branch, base, expected, author, message, json.dumps(files)))
     return {'proposal_id': proposal, 'status': 'pending', 'base_oid': base}
+
+
+def file_proposal(tx: Tx, proposal: str, tool: str, actor: str, repository: str, now_us: int, ttl_us: int) -> None:
+    """Of every kind of proposal."""
+    tx.execute("INSERT INTO proposals VALUES (?, ?, ?, ?, 'pending', '', ?, ?, NULL, NULL)",
+               (proposal, tool, actor, repository, now_us, now_us + ttl_us))
 
 
 def pin(repo: Repository, branch: str, asked: Optional[str]) -> Tuple[Optional[str], Optional[str]]:
@@ -154,10 +158,17 @@ def check_files(files: List[dict]) -> List[Tuple[str, str]]:
     return [(file['path'], file['content']) for file in files]
 
 
-def message_fault(message: str) -> Optional[str]:
-    if len(message) > MOST_MESSAGE:
-        return f'it has more than {MOST_MESSAGE:,} characters'
-    return git_paths.message_fault(message)
+def require_branch(branch: str, field: str = 'branch') -> None:
+    fault = git_paths.branch_fault(branch)
+    if fault:
+        raise invalid(field, 'another one: ' + fault)
+
+
+def require_message(message: str, field: str = 'message') -> None:
+    too_long = len(message) > MOST_MESSAGE
+    fault = f'it has more than {MOST_MESSAGE:,} characters' if too_long else git_paths.message_fault(message)
+    if fault:
+        raise invalid(field, 'another one: ' + fault)
 
 
 def register(tx: Tx, repository: str, gitnest_on: bool = True) -> None:

@@ -15,7 +15,7 @@ import proposal_intake
 from git_objects import GitError, person
 from git_repo import Repository
 from tools import ID, KEY, READ, WRITE, Answer, Call, State, Tool, arguments_of, text
-from versioned import Ref, Refusal, Tx, invalid
+from versioned import Ref, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
 
@@ -38,7 +38,7 @@ def repository_of_proposal(tx: Tx, arguments: dict) -> Optional[Ref]:
     return Ref('repository', proposal_intake.repository_of(tx, arguments['proposal_id']))
 
 
-def repository(state: State, name: str) -> Repository:
+def served(state: State, name: str) -> Repository:
     if name not in state.repositories:
         raise Refusal('not_found', f'the repository {name!r} is not served here')
     return state.repositories[name]
@@ -52,10 +52,8 @@ def author(call: Call) -> str:
 
 def read_repo(call: Call) -> Answer:
     """{branch, head, commits}, read from git after the check's transaction has ended."""
-    repo, branch = repository(call.state, call.arguments['repository_id']), call.arguments.get('branch', 'main')
-    fault = git_paths.branch_fault(branch)
-    if fault:
-        raise invalid('branch', 'another one: ' + fault)
+    repo, branch = served(call.state, call.arguments['repository_id']), call.arguments.get('branch', 'main')
+    proposal_intake.require_branch(branch)
 
     def read() -> dict:
         try:
@@ -69,7 +67,7 @@ def read_repo(call: Call) -> Answer:
 def propose(call: Call, tool: str) -> Answer:
     arguments, state = call.arguments, call.state
     return proposal_intake.propose_file_import(call.tx, call.actor, arguments, call.now_us,
-                                               repository(state, arguments['repository_id']), author(call),
+                                               served(state, arguments['repository_id']), author(call),
                                                int(state.config.ttl * 1_000_000), tool)
 
 

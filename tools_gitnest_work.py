@@ -15,7 +15,7 @@ import proposal_intake
 from git_objects import GitError
 from git_repo import Repository
 from tools import ID, KEY, READ, WRITE, Answer, Call, Tool, arguments_of, integer, text
-from tools_gitnest import BRANCH, FILES, author, repository, repository_of
+from tools_gitnest import BRANCH, FILES, author, repository_of, served
 from versioned import Refusal, invalid
 
 # --- data ---------------------------------------------------------------------
@@ -36,16 +36,14 @@ SEARCH_DEADLINE_S = 5.0
 def proposing(tool: str):
     """The run of a propose tool."""
     def run(call: Call) -> Answer:
-        repo = repository(call.state, call.arguments['repository_id'])
+        repo = served(call.state, call.arguments['repository_id'])
         return gitnest_proposals.propose(call.tx, call.actor, call.arguments, call.now_us, tool, repo, author(call),
                                          int(call.state.config.ttl * 1_000_000))
     return run
 
 
 def head_of(repo: Repository, branch: str) -> str:
-    fault = git_paths.branch_fault(branch)
-    if fault:
-        raise invalid('branch', 'another one: ' + fault)
+    proposal_intake.require_branch(branch)
     head = repo.head(branch)
     if head is None:
         raise Refusal('not_found', f'there is no branch {branch!r}')
@@ -54,7 +52,7 @@ def head_of(repo: Repository, branch: str) -> str:
 
 def read_repository(call: Call) -> Answer:
     """{branch, head, commits, paths, has_more}, or with a path that file's content as it is at the head."""
-    arguments, repo = call.arguments, repository(call.state, call.arguments['repository_id'])
+    arguments, repo = call.arguments, served(call.state, call.arguments['repository_id'])
     branch = arguments.get('branch', 'main')
 
     def read() -> dict:
@@ -88,7 +86,7 @@ def file_at(repo: Repository, head: str, path: str) -> str:
 
 def search_code(call: Call) -> Answer:
     """{head, lines: [{path, line, text}], has_more}: the words as they stand in files at the branch's head."""
-    arguments, repo = call.arguments, repository(call.state, call.arguments['repository_id'])
+    arguments, repo = call.arguments, served(call.state, call.arguments['repository_id'])
     if '\n' in arguments['query']:                       # git grep would take the lines for two searches
         raise invalid('query', 'one line')
 
