@@ -276,13 +276,17 @@ def channel_history(fetch: Fetch, before: Optional[str] = None, thread_root_id: 
                     limit: int = HISTORY_ROWS) -> Dict[str, object]:
     """One page backwards, whole texts, oldest first; the next page is `before` the first message of this one. The
     last page of a thread begins with its root."""
-    if type(limit) is not int or not 1 <= limit <= MOST_HISTORY_ROWS:
-        raise Refusal('invalid_argument', f'limit must be an integer from 1 to {MOST_HISTORY_ROWS}',
-                      field='limit', limit=MOST_HISTORY_ROWS)
+    require_limit(limit)
     rows = fetch(thread_root_id, before, limit + 1)
     page = rows[-limit:]
     return {'messages': [message(row) for row in page], 'has_more': len(rows) > limit,
             'before': page[0].id if page else None}
+
+
+def require_limit(limit: int) -> None:
+    if type(limit) is not int or not 1 <= limit <= MOST_HISTORY_ROWS:
+        raise Refusal('invalid_argument', f'limit must be an integer from 1 to {MOST_HISTORY_ROWS}',
+                      field='limit', limit=MOST_HISTORY_ROWS)
 
 
 def message(row: Row) -> Dict[str, object]:
@@ -298,9 +302,7 @@ def channel_roster(members: Sequence[Tuple[str, str, bool]]) -> Dict[str, object
 
 def project_activity(events: Sequence[dict], limit: int = HISTORY_ROWS) -> Dict[str, object]:
     """What happened in the project, newest first. A tool for the same reason."""
-    if type(limit) is not int or not 1 <= limit <= MOST_HISTORY_ROWS:
-        raise Refusal('invalid_argument', f'limit must be an integer from 1 to {MOST_HISTORY_ROWS}',
-                      field='limit', limit=MOST_HISTORY_ROWS)
+    require_limit(limit)
     return {'activity': list(reversed(events[-limit:])), 'has_more': len(events) > limit}
 
 

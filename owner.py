@@ -27,6 +27,7 @@ import owner_records
 import owner_sessions
 import owner_verbs
 import workspace as workspaces
+from access import digest
 from tools import State
 from versioned import Ref, Refusal, Tx, is_text
 from wire import Request, Response
@@ -76,10 +77,6 @@ class Session(NamedTuple):
 
 
 # --- rules --------------------------------------------------------------------
-
-def digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode()).digest()
-
 
 def cookie(request: Request, name: str) -> Optional[str]:
     """The cookie's value if it has the shape of a secret of ours."""

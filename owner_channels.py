@@ -48,12 +48,10 @@ def create_channel(state: State, person: str, arguments: dict) -> dict:
 
 
 def changing(state: State, person: str, wanted: dict, arguments: dict, work: Callable[[Tx, str, int], dict]) -> dict:
-    ref = Ref('channel', str(arguments.get('channel_id')))
-
     def as_reader(tx: Tx) -> dict:
-        channel_store.require_reader(tx, ref.id, person)
+        channel_store.require_reader(tx, arguments['channel_id'], person)
         return work(tx, f'person:{person}', state.now_us())
-    return owner_project.changing(state, person, wanted, arguments, ref, as_reader)
+    return owner_project.changing(state, person, wanted, arguments, 'channel', as_reader)
 
 
 def set_member(state: State, person: str, arguments: dict) -> dict:

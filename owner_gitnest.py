@@ -28,7 +28,7 @@ from versioned import Ref, Refusal, Tx, invalid
 
 # --- data ---------------------------------------------------------------------
 
-DECIDE = arguments_of({'proposal_id': ID, 'decision': {'type': 'string', 'enum': ['approve', 'decline']}},
+DECIDE = arguments_of(owner_project.DECISION,
                       {'reason': text(0, 1_000), 'second_look': {'type': 'boolean'}, 'crash': {'type': 'boolean'}})
 NEW_REPOSITORY = arguments_of({'repository_id': ID}, {'project': {'type': ['string', 'null']}, 'workspace': ID})
 INJECTED = 'injected: crash after git, before DB'

@@ -33,8 +33,8 @@ HISTORY = arguments_of({'knowledge_base_id': ID, 'article_id': ID}, {'limit': in
 SAVED = arguments_of({'knowledge_base_id': ID, 'article_id': ID, 'version': VERSION})
 PUT_BACK = arguments_of({'knowledge_base_id': ID, 'article_id': ID, 'version': VERSION, 'expected_version': VERSION})
 NEW_ROOM = arguments_of({'room_id': ID, 'name': NAME}, PLACE)
-DECIDE = arguments_of({'proposal_id': ID, 'decision': {'type': 'string', 'enum': ['approve', 'decline']}},
-                      {'reason': text(0, 1_000)})
+DECISION = {'proposal_id': ID, 'decision': {'type': 'string', 'enum': ['approve', 'decline']}}
+DECIDE = arguments_of(DECISION, {'reason': text(0, 1_000)})
 INSTALL = 'propose_room_app_install'
 
 # --- rules --------------------------------------------------------------------
@@ -47,11 +47,11 @@ def put(tx: Tx, person: str, arguments: dict, ref: Ref, name: str) -> None:
     access.place(tx, ref, workspace, project, arguments.get('local_only', False), name)
 
 
-def changing(state: State, person: str, wanted: dict, arguments: dict, ref: Ref, work: Callable[[Tx], Any]) -> Any:
-    """Right and work in one transaction, as for an assistant's call."""
+def changing(state: State, person: str, wanted: dict, arguments: dict, kind: str, work: Callable[[Tx], Any]) -> Any:
+    """Right and work in one transaction, as for an assistant's call. `kind`: of the item that KIND_id names."""
     schema.check(wanted, arguments)
     with state.db.write() as tx:
-        access.require_role_of(tx, person, ref, workspaces.EDITOR)
+        access.require_role_of(tx, person, Ref(kind, arguments[f'{kind}_id']), workspaces.EDITOR)
         return work(tx)
 
 
@@ -73,19 +73,16 @@ def save_article(state: State, person: str, arguments: dict) -> dict:
         save = kb_store.save_article if there else kb_store.create_article
         saved = save(tx, actor, known, now_us)
         return kb_store.publish_article(tx, actor, known, now_us) if arguments.get('publish') else saved
-    ref = Ref('knowledge_base', str(arguments.get('knowledge_base_id')))
-    return changing(state, person, SAVE_ARTICLE, arguments, ref, work)
+    return changing(state, person, SAVE_ARTICLE, arguments, 'knowledge_base', work)
 
 
 def publish_article(state: State, person: str, arguments: dict) -> dict:
-    ref = Ref('knowledge_base', str(arguments.get('knowledge_base_id')))
-    return changing(state, person, ARTICLE, arguments, ref,
+    return changing(state, person, ARTICLE, arguments, 'knowledge_base',
                     lambda tx: kb_store.publish_article(tx, f'person:{person}', arguments, state.now_us()))
 
 
 def unpublish_article(state: State, person: str, arguments: dict) -> dict:
-    ref = Ref('knowledge_base', str(arguments.get('knowledge_base_id')))
-    return changing(state, person, ARTICLE, arguments, ref,
+    return changing(state, person, ARTICLE, arguments, 'knowledge_base',
                     lambda tx: kb_store.unpublish_article(tx, f'person:{person}', arguments, state.now_us()))
 
 
@@ -110,8 +107,7 @@ def article_version(state: State, person: str, arguments: dict) -> dict:
 
 
 def put_article_back(state: State, person: str, arguments: dict) -> dict:
-    ref = Ref('knowledge_base', str(arguments.get('knowledge_base_id')))
-    return changing(state, person, PUT_BACK, arguments, ref,
+    return changing(state, person, PUT_BACK, arguments, 'knowledge_base',
                     lambda tx: kb_history.put_back(tx, f'person:{person}', arguments, state.now_us()))
 
 

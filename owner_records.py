@@ -42,8 +42,7 @@ def create_record_channel(state: State, person: str, arguments: dict) -> dict:
 
 
 def changing(state: State, person: str, wanted: dict, arguments: dict, work: Callable[..., dict]) -> dict:
-    ref = Ref('record_channel', str(arguments.get('record_channel_id')))
-    return owner_project.changing(state, person, wanted, arguments, ref,
+    return owner_project.changing(state, person, wanted, arguments, 'record_channel',
                                   lambda tx: work(tx, f'person:{person}', arguments, state.now_us()))
 
 

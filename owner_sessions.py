@@ -104,8 +104,7 @@ def assign_to_chat(state: State, person: str, arguments: dict) -> dict:
         if arguments['chat_id'] not in [chat['chat_id'] for chat in chats]:
             raise Refusal('not_found', f'no chat {arguments["chat_id"]!r} is linked to this project')
         return session_store.assign_to_chat(tx, f'person:{person}', arguments, state.now_us())
-    ref = Ref('project', str(arguments.get('project_id')))
-    return owner_project.changing(state, person, ASSIGN, arguments, ref, work)
+    return owner_project.changing(state, person, ASSIGN, arguments, 'project', work)
 
 
 VERBS: Dict[str, Callable[[State, str, dict], dict]] = {
