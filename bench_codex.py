@@ -83,7 +83,7 @@ def error_of(answer: wrap.Answer) -> str:
 
 
 def times_table(events: List[wrap.Answer], files: List[wrap.Answer]) -> dict:
-    seen: Dict[published.Place, object] = {}
+    seen: published.Figures = {}
     medians = {row: median(events, mark) for row, mark in MARKS.items()}
     rows = list(MARKS)
     seen[rows[0], 'events'] = published.Figure(medians[rows[0]], high=medians[rows[1]])
@@ -134,7 +134,7 @@ def time_both(runs: int) -> dict:
 
 
 def fail_both() -> dict:
-    seen: Dict[published.Place, object] = {}
+    seen: published.Figures = {}
     rows = {'crash before an answer': 'crash', 'sign-in (turn.failed 401)': 'auth',
             'killed after the message': 'killed', 'hangs past 3 s': 'hang'}
     for row, mode in rows.items():
@@ -149,7 +149,7 @@ def fail_both() -> dict:
 
 
 def kill_both(folder: str) -> dict:
-    seen: Dict[published.Place, object] = {}
+    seen: published.Figures = {}
     for row, group in (('p.kill()', False), ('new session + killpg', True)):
         published.progress(f'kills: {row}')
         began = time.monotonic()

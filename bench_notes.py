@@ -21,7 +21,7 @@ import statistics
 import sys
 import tempfile
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence
 
 import ending
 import note_store
@@ -29,6 +29,7 @@ import note_tabs
 import published
 import published_notes
 import versioned
+from published import Figures
 from versioned import Database
 
 # --- data ---------------------------------------------------------------------
@@ -40,7 +41,6 @@ ROUNDS, SLOW_ROUNDS = 200, 7                                # of what takes micr
 WARM_UP, RANGES = 200, 2_000                                # reads before memory is looked at, and between the looks
 ACTOR = 'connection:bench'
 JSON_NOTE = 'CREATE TABLE IF NOT EXISTS json_notes (note_id TEXT PRIMARY KEY, version INTEGER, body TEXT)'
-Figures = Dict[Tuple[str, str], Any]
 
 
 class Bench(NamedTuple):

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Callable, Dict, List, Sequence
+from typing import Callable, List, Sequence
 
 import channel_render
 import ending
@@ -88,7 +88,7 @@ def whole_program_s() -> float:
     return best
 
 
-def run_figures() -> Dict[published.Place, object]:
+def run_figures() -> published.Figures:
     rows, mentions = sim_channel.channel(sim_channel.ARTICLE, len(sim_channel.ARTICLE.gaps) + 1)
     day = (rows, mentions, sim_channel.replies(sim_channel.ARTICLE, len(mentions)))
     texts, runs, whole, different = segments(day), [], [], []
@@ -101,10 +101,10 @@ def run_figures() -> Dict[published.Place, object]:
             ('the five runs', 'times tokenising every different text once'): round(min(runs) / min(different), 2)}
 
 
-def render_figures() -> Dict[published.Place, object]:
+def render_figures() -> published.Figures:
     rows = sim_channel.channel(sim_channel.ARTICLE, len(sim_channel.ARTICLE.gaps) + 1)[0][-30:]
     old = Watermark('native', -1, tuple(f'old-{at}' for at in range(channel_render.WATERMARK_IDS)))
-    figures: Dict[published.Place, object] = {}
+    figures: published.Figures = {}
     for column, watermark in (('snapshot', None), ('watermark of 200 ids', old)):
         assert len(channel_render.render(rows, rows[-1].id, watermark).rows) == 12
 
@@ -116,7 +116,7 @@ def render_figures() -> Dict[published.Place, object]:
     return figures
 
 
-def commit_figures() -> Dict[published.Place, object]:
+def commit_figures() -> published.Figures:
     """Alternated commit by commit, median against median: a disk's mood hits both alike."""
     with tempfile.TemporaryDirectory() as few, tempfile.TemporaryDirectory() as many:
         folders = [fill(folder, count) for folder, count in zip((few, many), CHANNELS)]
@@ -151,7 +151,7 @@ def commit_once(marks: watermarks.Marks, turn: int) -> None:
 def main(argv: Sequence[str]) -> int:
     parser = published.parser('bench.py render', __doc__)
     options = parser.parse_args(argv)
-    figures: Dict[published.Place, object] = {('sim.py cache, whole program', 'CPU'): round(whole_program_s(), 2)}
+    figures: published.Figures = {('sim.py cache, whole program', 'CPU'): round(whole_program_s(), 2)}
     for part in (run_figures, render_figures, commit_figures):
         figures.update(part())
     return published.report('bench.py render', [published.compare(published_cache.COST, figures)], options.json)

@@ -113,7 +113,7 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def strategy_figures(name: str, turns: Sequence[Turn]) -> Dict[published.Place, object]:
+def strategy_figures(name: str, turns: Sequence[Turn]) -> published.Figures:
     warm = turns[1:]
     return {('requests', name): len(turns),
             ('first request', name): round(turns[0].tokens),
@@ -126,8 +126,8 @@ def strategy_figures(name: str, turns: Sequence[Turn]) -> Dict[published.Place, 
             ('cache breakpoints a request', name): len(turns[-1].breakpoints)}
 
 
-def eviction_figures(restarted: Dict[str, List[Turn]]) -> Dict[published.Place, object]:
-    figures: Dict[published.Place, object] = {}
+def eviction_figures(restarted: Dict[str, List[Turn]]) -> published.Figures:
+    figures: published.Figures = {}
     for how, turns in restarted.items():
         turn = turns[-1]
         figures['request at mention 15', how] = round(turn.tokens)
@@ -196,7 +196,7 @@ def measure(program: str, mentions: int, as_json: bool) -> List[dict]:
         running = {name: pool.submit(play, program, job[0], job[1], tokens, job[2]) for name, job in jobs.items()}
         played = {name: future.result() for name, future in running.items()}
     published.progress('')
-    figures: Dict[published.Place, object] = {}
+    figures: published.Figures = {}
     for strategy in (WINDOW, WATERMARK, UNSTABLE):
         figures.update(strategy_figures(strategy.name, played[strategy.name]))
     uncached = [figures['not cached, a warm turn', name] for name in (WINDOW.name, WATERMARK.name)]

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Callable, Iterator, List, Optional, Sequence
 
 import ending
 import published
@@ -187,8 +187,8 @@ def write_stream() -> int:
 
 # --- main ---------------------------------------------------------------------
 
-def measure(folder: str) -> Dict[published.Place, object]:
-    seen: Dict[published.Place, object] = {}
+def measure(folder: str) -> published.Figures:
+    seen: published.Figures = {}
     for text, place, work in (
             ('100 MB against the floor', ('100 MB of a long session', 'times the floor'),
              lambda: against_floor(batches(STREAM_BYTES))),

@@ -77,11 +77,11 @@ def require_client(tx: Tx, form: Dict[str, str]) -> None:
 def redeem(tx: Tx, form: Dict[str, str], now_us: int) -> dict:
     """A code for tokens. All is compared before the code is used up: a wrong guess takes nothing from anybody."""
     digest = access.digest(required(form, 'code'))
-    row = tx.execute('SELECT client_id, redirect_uri, challenge, resource, scopes, connection, family, expires_us '
-                     'FROM oauth_codes WHERE digest = ?', (digest,)).fetchone()
+    row = tx.execute('SELECT client_id, redirect_uri, challenge, resource, scopes, connection, family, expires_us, '
+                     'used FROM oauth_codes WHERE digest = ?', (digest,)).fetchone()
     if row is None:
         raise invalid_grant('this code is unknown or too old')
-    client_id, redirect_uri, challenge, resource, scopes, connection, family, expires_us = row
+    client_id, redirect_uri, challenge, resource, scopes, connection, family, expires_us, used = row
     if client_id != form['client_id'] or redirect_uri != form.get('redirect_uri'):
         raise invalid_grant('this code was issued to another client, or for another redirect_uri')
     if not verifier_matches(challenge, required(form, 'code_verifier')):
@@ -93,7 +93,7 @@ def redeem(tx: Tx, form: Dict[str, str], now_us: int) -> dict:
     if first:
         require_active(tx, connection)
         return issue(tx, family, client_id, connection, resource, scopes.split(), now_us)
-    if expires_us <= now_us and not was_used(tx, digest):
+    if expires_us <= now_us and not used:
         raise invalid_grant('this code is unknown or too old')
     revoke_family(tx, family)
     return invalid_grant('this code was used before: what it was used for is revoked').as_dict()
@@ -165,10 +165,6 @@ def revoke_family(tx: Tx, family: str) -> None:
         access.revoke_access_token(tx, digest)
     tx.execute('DELETE FROM oauth_access WHERE family = ?', (family,))
     tx.execute('DELETE FROM oauth_refresh WHERE family = ?', (family,))
-
-
-def was_used(tx: Tx, digest: bytes) -> bool:
-    return bool(tx.execute('SELECT used FROM oauth_codes WHERE digest = ?', (digest,)).fetchone()[0])
 
 
 def verifier_matches(challenge: str, verifier: str) -> bool:

@@ -164,7 +164,7 @@ def consent_session(tx: Tx, request: Request, now_us: int) -> Session:
 def page_base(path: str) -> str:
     """'/o/RANDOM/' of a path below it; '' of any other."""
     parts = path.split('/')
-    return f'/o/{parts[2]}/' if len(parts) > 3 and parts[1] == 'o' else ''
+    return f'{PAGES}{parts[2]}/' if len(parts) > 3 and path.startswith(PAGES) else ''
 
 
 def scripted_person(tx: Tx, request: Request) -> str:

@@ -54,7 +54,7 @@ NO_STORE = (('Cache-Control', 'no-store'), ('Referrer-Policy', 'no-referrer'))
 def link_parts(path: str) -> Tuple[str, str]:
     """'/o/RANDOM/enter/SECRET' -> ('/o/RANDOM/', 'SECRET'); ('', '') for every other path."""
     parts = path.split('/')
-    return (f'/o/{parts[2]}/', parts[4]) if len(parts) == 5 and parts[3] == 'enter' else ('', '')
+    return (owner.page_base(path), parts[4]) if len(parts) == 5 and parts[3] == 'enter' else ('', '')
 
 
 def path_parts(path: str) -> List[str]:
@@ -196,4 +196,5 @@ def refused(state: State, request: Request, refusal: Refusal) -> Response:
         return pages.message(status, title, said(refusal))
 
 
-ROUTES: Dict[Tuple[str, str], Callable[[State, Request], Response]] = {('GET', '/o/*'): show, ('POST', '/o/*'): post}
+ROUTES: Dict[Tuple[str, str], Callable[[State, Request], Response]] = {
+    ('GET', owner.PAGES + '*'): show, ('POST', owner.PAGES + '*'): post}

@@ -62,6 +62,9 @@ class Figure(NamedTuple):
     reason: Optional[str] = None
 
 
+Figures = Dict[Place, Union[Figure, Value]]                    # of one table: what happened here
+
+
 class Command(NamedTuple):
     """A word after a program's name: bench.py KB. `alone`: its arguments in the run without a word; None: left out."""
     main: Callable[[Sequence[str]], int]
@@ -73,7 +76,7 @@ EXIT_STATUS = 'Exit status: 0 every figure that must hold does, 1 one does not, 
 
 # --- rules --------------------------------------------------------------------
 
-def compare(table: Table, figures: Dict[Place, Union[Figure, Value]]) -> dict:
+def compare(table: Table, figures: Figures) -> dict:
     """The table as `--json` prints it. Every cell that is run here needs its figure: a missing one is our bug."""
     unknown = set(figures) - {(cell.row, cell.column) for cell in table.cells}
     if unknown:

@@ -12,6 +12,10 @@ from published import Cell, Table
 # --- data ---------------------------------------------------------------------
 
 TOLERANCE = 0.025
+FIRST_REQUEST = 2954                      # tokens
+WARM_TURN = (943, 766, 14315)             # tokens not cached: window, watermark, unstable prefix
+FULL_AT = (100_000, 200_000)              # tokens of a context
+BESIDE_THE_LINE = (0.94, 1.06)            # times the mention at which a straight line passes them
 UNSTABLE = 'unstable prefix'
 IN_PIECES = 'under our own counter a piece of the pre-tokenizer counts as one token here'
 ERRATUM = ('erratum: the article\'s totals exclude its per-turn figures: 29 x 460 = 13,340 > 9,132 sent; 29 x 420 = '
@@ -42,7 +46,7 @@ CACHE = Table(2, '30 mentions, three strategies', (
     near('of it cacheable prefix', 'window', 485477), near('of it cacheable prefix', 'watermark', 392256),
     Cell('of it cacheable prefix', UNSTABLE, 145, unit='tokens', reason=IN_PIECES),
     *three('cacheable ratio', (0.941, 0.940, 0.000), Cell),
-    *three('not cached, a warm turn', (943, 766, 14315)),
+    *three('not cached, a warm turn', WARM_TURN),
     *three('channel context sent', (9132, 4075, 4075)),
     near('of it read before', 'window', 5057), Cell('of it read before', 'watermark', 0, unit='tokens'),
     Cell('of it read before', UNSTABLE, 0, unit='tokens'),
@@ -72,7 +76,7 @@ LOST = Table(2, 'what a limit of 12 rows loses', (
 BEYOND = Table(2, 'beyond the article: price, and when a context fills', (
     Cell('price, reads at 0.1, writes at 1.25', 'window / watermark', None, 'ratio', '', 1.15, 1.35),
     Cell('price, reads at 0.1, writes at 1.25', 'unstable prefix / watermark', None, 'ratio', '', 6.0, 9.0),
-    *(Cell(f'mention that passes {limit:,} tokens', column, None, 'range', '') for limit in (100000, 200000)
+    *(Cell(f'mention that passes {limit:,} tokens', column, None, 'range', '') for limit in FULL_AT
       for column in ('window', 'watermark', UNSTABLE)),
 ))
 

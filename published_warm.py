@@ -7,6 +7,7 @@ whole one before it, a window sends more than a watermark, and a line in front c
 Not here: any measurement (bench_warm.py).
 """
 from published import Cell, Table
+from published_cache import FIRST_REQUEST, WARM_TURN
 
 # --- data ---------------------------------------------------------------------
 
@@ -24,7 +25,7 @@ def three(row: str, values: tuple, judged: str, unit: str, bounds: tuple, reason
 
 WARM = Table(2, '30 mentions through the real Claude Code', [
     *three('requests', (30, 30, 30), 'exact', '', ((None, None),) * 3),
-    *three('first request', (2954, 2954, 2954), 'order', 'tokens', ((2954, None),) * 3, (OWN, OWN, OWN)),
+    *three('first request', (FIRST_REQUEST,) * 3, 'order', 'tokens', ((FIRST_REQUEST, None),) * 3, (OWN, OWN, OWN)),
     *three('input, all turns', (515784, 417419, 418259), 'order', 'tokens',
            ((515784, None), (417419, None), (418259, None))),
     *three('of it cacheable prefix', (485477, 392256, 145), 'order', 'tokens',
@@ -33,19 +34,19 @@ WARM = Table(2, '30 mentions through the real Claude Code', [
     *three('of the request before, kept', (100.0, 100.0, 0.0), 'range', '%',
            ((100.0, 100.0), (100.0, 100.0), (0, 90)), (None, None, TOOLS_FIRST)),
     *three('common prefix, a warm turn', (None, None, None), 'range', 'bytes', ((10_000, None),) * 3),
-    *three('not cached, a warm turn', (943, 766, 14315), 'range', 'tokens',
+    *three('not cached, a warm turn', WARM_TURN, 'range', 'tokens',
            ((850, 1300), (690, 1100), (8_000, 20_000)), (OWN, OWN, None)),
     Cell('window sends more a warm turn', 'than watermark', 23, 'range', '%', 15, 28, reason=OWN),
     *three('cache breakpoints a request', (None, None, None), 'range', '', ((1, 4),) * 3),
 ])
 
 EVICTED = Table(2, 'eviction at mention 15 of the real Claude Code', [
-    Cell('request at mention 15', 'a new process', None, 'range', 'tokens', 2954, None),
+    Cell('request at mention 15', 'a new process', None, 'range', 'tokens', FIRST_REQUEST, None),
     Cell('of it cacheable', 'a new process', 0, 'shown', 'tokens',
          reason='the article counts 0; a provider still has tools and system prompt of the ended process'),
     Cell('of the request before, kept', 'a new process', 0.0, 'range', '%', 0, 90),
-    Cell('request at mention 15', 'the saved session', None, 'range', 'tokens', 2954, None),
-    Cell('of it cacheable', 'the saved session', None, 'range', 'tokens', 2954, None),
+    Cell('request at mention 15', 'the saved session', None, 'range', 'tokens', FIRST_REQUEST, None),
+    Cell('of it cacheable', 'the saved session', None, 'range', 'tokens', FIRST_REQUEST, None),
     Cell('of the request before, kept', 'the saved session', None, 'range', '%', 100, 100),
 ])
 

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections import OrderedDict
 from contextlib import ExitStack
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 # --- data ---------------------------------------------------------------------
 

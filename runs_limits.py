@@ -10,7 +10,7 @@ Not here: the run (runs_project.py), the rules themselves (access.py, session_st
 """
 import json
 import re
-from typing import Any, Dict, Tuple
+from typing import Any
 
 import access
 import channel_store
@@ -21,6 +21,7 @@ import rooms
 import runs_stage
 import session_store
 import workspace
+from published import Figures
 from runs_setup import PROJECT, PROJECT_NAME
 from runs_stage import OWNER, WORKSPACE, Stage
 from versioned import Ref, Tx
@@ -33,7 +34,6 @@ FILES = [{'path': 'index.html', 'content': '<h1>Launch</h1>'}, {'path': 'app.js'
 # What a way into somebody's chats would be called. None of these may be a tool's or a click's name.
 INTO_A_CHAT = re.compile('(open|list|read|start|create|resume)_(host_|personal_)?(chats?|conversations?)')
 OURS = ('list_chats',)                    # the owner's page of chats that linked themselves
-Figures = Dict[Tuple[str, str], Any]
 
 
 class Limits:

@@ -23,6 +23,7 @@ import published_notes
 import runs_stage
 import tools_notes
 import workspace
+from published import Figures
 from runs_stage import Stage
 from versioned import Ref, Tx
 
@@ -38,7 +39,6 @@ SHEET = {'start_row': 0, 'start_col': 0, 'values': OWNERS}
 TABS = [{'tab_type': 'note', 'label': 'Brief', 'text': BRIEF}, {'tab_type': 'sheet', 'label': 'Owners', **SHEET},
         {'tab_type': 'sheet', 'label': 'Owners archive', **SHEET}]
 WRITES = [tool.name for tool in tools_notes.TOOLS if not tool.read_only]
-Figures = Dict[Tuple[str, str], Any]      # (row, column) of a table -> what happened here
 
 
 class Scene:

@@ -26,6 +26,7 @@ import record_store
 import runs_limits
 import runs_stage
 import versioned
+from published import Figures
 from record_store import Field
 from runs_setup import PROJECT, PROJECT_NAME
 from runs_stage import OWNER, WORKSPACE, Stage
@@ -41,7 +42,6 @@ DONE = ('venue', 'speakers', 'landing page', 'screenshots', 'mailing', 'budget')
 CHECKLIST = '\n'.join([f'- [x] {entry}' for entry in DONE] + [f'- [ ] {entry}' for entry in OPEN])
 POLICY = 'Refunds are possible within a window of 30 days after the purchase.'
 DAYS = re.compile(r'([0-9]+) days')
-Figures = Dict[Tuple[str, str], Any]
 
 
 class Chat:

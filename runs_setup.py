@@ -8,7 +8,7 @@ address, and the scripted person reads the consent page and attaches Claude to t
 Not here: step 5, asking (runs_project.py), the pages (pages.py), what each click means (owner_verbs.py, access.py).
 """
 import sys
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, List, Sequence
 from urllib.parse import urlsplit
 
 import access
@@ -22,6 +22,7 @@ import published_project
 import rooms
 import runs_person
 import runs_stage
+from published import Figures
 from runs_stage import OWNER, WORKSPACE, Stage
 from versioned import Ref, Tx
 
@@ -32,7 +33,6 @@ PROJECT, PROJECT_NAME = 'launch-q3', 'Launch Q3'
 CHANNEL = Ref('channel', 'ch-backend')    # an ordinary Message channel: in no project
 SCOPES = 'osfoundry:read osfoundry:write osfoundry:run'
 ADD, PAGE, CONNECT = '1 Add assistant: Claude, "Claude research"', '3 consent page', '3 Connect'
-Figures = Dict[Tuple[str, str], Any]
 
 # --- rules --------------------------------------------------------------------
 

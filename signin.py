@@ -19,6 +19,7 @@ import secrets
 import sqlite3
 from typing import Callable, Dict, Optional, Tuple
 
+import mcp
 import oauth
 import oauth_tokens
 import owner
@@ -214,7 +215,7 @@ def decided(tx: Tx, state: State, session: Session, checked: Authorization, form
 UNDER = oauth.ISSUED_UNDER
 ROUTES: Dict[Tuple[str, str], Callable[[State, Request], Response]] = {
     ('GET', '/.well-known/oauth-protected-resource'): resource_document,
-    ('GET', '/.well-known/oauth-protected-resource' + oauth.ENDPOINT): resource_document,
+    ('GET', mcp.METADATA): resource_document,
     ('GET', '/.well-known/oauth-authorization-server'): server_document,
     ('POST', UNDER + 'register'): register,
     ('GET', UNDER + 'authorize'): authorize,

@@ -30,7 +30,6 @@ from token_counter import Counter, counters
 
 EVICTED_AT = 14                     # mention 15: the 15th turn finds a new process
 READ_PRICE, WRITE_PRICE = 0.1, 1.25     # of an input token, which is how cached prompts are sold
-LIMITS = (100_000, 200_000)
 MENTIONS_BEYOND = 300
 
 
@@ -182,21 +181,21 @@ def play(plan: sim_channel.Plan, tokens: Tokens) -> Day:
                 for strategy in (WINDOW, WATERMARK)})
 
 
-def channel_figures(day: Day, tokens: Tokens) -> Dict[published.Place, object]:
+def channel_figures(day: Day, tokens: Tokens) -> published.Figures:
     between = sorted(later - sooner - 1 for sooner, later in zip(day.mentions, day.mentions[1:]))
-    example, rows = channel_render.example()
+    example, _ = channel_render.example()
     label = channel_render.header(Watermark('', 0, ()), 0) + '\n'
-    gap = 'messages between mentions'
+    gap, longest = 'messages between mentions', channel_render.BODY_CHARACTERS
     return {('messages', ''): len(day.rows), ('mentions', ''): len(day.mentions),
-            ('longer than 600 characters', ''): sum(len(row.body) > 600 for row in day.rows),
+            ('longer than 600 characters', ''): sum(len(row.body) > longest for row in day.rows),
             (gap, 'min'): between[0], (gap, 'median'): between[len(between) // 2], (gap, 'max'): between[-1],
             ('prefix: system prompt and 20 tools', ''): round(tokens.of(sim_channel.framing())),
             ('brief', ''): round(tokens.of(channel_render.mention_turn(example))),
             ('label of the context block', 'a turn'): round(tokens.of(label))}
 
 
-def cache_figures(day: Day) -> Dict[published.Place, object]:
-    figures: Dict[published.Place, object] = {}
+def cache_figures(day: Day) -> published.Figures:
+    figures: published.Figures = {}
     for name, turns in day.runs.items():
         figures['input, all turns', name] = round(sum(turn.input for turn in turns))
         figures['of it cacheable prefix', name] = round(sum(turn.cacheable for turn in turns))
@@ -210,7 +209,7 @@ def cache_figures(day: Day) -> Dict[published.Place, object]:
     return figures
 
 
-def text_figures(day: Day, counter: Counter) -> Dict[published.Place, object]:
+def text_figures(day: Day, counter: Counter) -> published.Figures:
     window, watermark = day.runs['window'], day.runs['watermark']
 
     def warm(turns: Sequence[Turn], what: Callable[[Turn], float]) -> float:
@@ -224,8 +223,8 @@ def text_figures(day: Day, counter: Counter) -> Dict[published.Place, object]:
             ('channel text a warm turn', 'watermark'): warm(watermark, lambda turn: turn.context)}
 
 
-def eviction_figures(day: Day) -> Dict[published.Place, object]:
-    figures: Dict[published.Place, object] = {('input, all turns', name): round(sum(turn.input for turn in turns))
+def eviction_figures(day: Day) -> published.Figures:
+    figures: published.Figures = {('input, all turns', name): round(sum(turn.input for turn in turns))
                                               for name, turns in day.evicted.items()}
     cold = day.evicted['watermark'][EVICTED_AT]
     figures['cacheable at mention 15', 'watermark'] = cold.cacheable
@@ -234,31 +233,32 @@ def eviction_figures(day: Day) -> Dict[published.Place, object]:
     return figures
 
 
-def lost_figures(day: Day) -> Dict[published.Place, object]:
+def lost_figures(day: Day) -> published.Figures:
     never, burst = 'messages never shown', 'of them in bursts of more than 12'
     return {(never, 'window'): len(lost(day.rows, day.mentions, day.runs['window'])),
             (never, 'watermark'): len(lost(day.rows, day.mentions, day.runs['watermark'])),
             (burst, 'watermark'): lost_in_bursts(day.mentions)}
 
 
-def beyond_figures(day: Day, plan: sim_channel.Plan, tokens: Tokens) -> Dict[published.Place, object]:
+def beyond_figures(day: Day, plan: sim_channel.Plan, tokens: Tokens) -> published.Figures:
     """Prices over the 30 mentions, and the same channel kept going until a context of 200,000 tokens is full.
 
     The bounds are the straight line through the published 30 turns: first request + so many warm turns."""
     paid = {name: price(turns) for name, turns in day.runs.items()}
     row = 'price, reads at 0.1, writes at 1.25'
-    figures: Dict[published.Place, object] = {
+    figures: published.Figures = {
         (row, 'window / watermark'): round(paid['window'] / paid['watermark'], 3),
         (row, 'unstable prefix / watermark'): round(paid[UNSTABLE.name] / paid['watermark'], 3)}
     rows, mentions = sim_channel.channel(plan, MENTIONS_BEYOND)
     replies = sim_channel.replies(plan, MENTIONS_BEYOND)
-    growth = {'window': 943, 'watermark': 766, UNSTABLE.name: 766}
+    window, watermark, _ = published_cache.WARM_TURN          # a status line in front makes nothing grow faster
+    growth = {'window': window, 'watermark': watermark, UNSTABLE.name: watermark}
     for strategy in STRATEGIES:
-        found = passes(run(rows, mentions, replies, strategy, tokens), LIMITS)
-        for limit, mention in zip(LIMITS, found):
-            line = 1 + (limit - 2954) / growth[strategy.name]
+        found = passes(run(rows, mentions, replies, strategy, tokens), published_cache.FULL_AT)
+        for limit, mention in zip(published_cache.FULL_AT, found):
+            line = 1 + (limit - published_cache.FIRST_REQUEST) / growth[strategy.name]
             figures[f'mention that passes {limit:,} tokens', strategy.name] = Figure(
-                mention, round(line * 0.94), round(line * 1.06))
+                mention, *(round(line * times) for times in published_cache.BESIDE_THE_LINE))
     return figures
 
 

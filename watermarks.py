@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 from contextlib import contextmanager
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Callable, Iterator, List, NamedTuple, Optional
 
 import channel_render
 from channel_render import Shown, Watermark
