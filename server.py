@@ -95,7 +95,7 @@ Routes = Dict[Tuple[str, str], Route]
 # What browsers may call from another page: nothing there looks at a cookie.
 SHARED = (mcp.ENDPOINT, mcp.METADATA, '/.well-known/oauth-protected-resource',
           '/.well-known/oauth-authorization-server', '/.well-known/openid-configuration',
-          '/api/v1/external-oauth/token', '/api/v1/external-oauth/register', '/api/v1/external-oauth/revoke')
+          *(oauth.ISSUED_UNDER + name for name in ('token', 'register', 'revoke')))
 ALLOWED_HEADERS = ('Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, '
                    'Mcp-Session-Id, Last-Event-ID')
 STATUS = {'unauthorized': 401, 'owner_required': 401, 'agent_scope_denied': 403, 'forged_form': 403,
