@@ -22,7 +22,6 @@ from git_objects import GitError
 
 FOLDER = 'osfoundry'            # ours, inside the repository: the lock, and a HEAD of our own
 MARKERS = 'refs/proposals/'
-DECISIONS = 'lock'              # the name of the one that decisions hold
 PACK_NAME = re.compile('pack-[0-9a-f]{40}')
 KEEP = b'osfoundry\n'           # what our .keep files say
 LOCK_WAIT_S = 30.0              # for another decision on this repository
@@ -41,14 +40,15 @@ class Note(NamedTuple):
 # --- I/O ----------------------------------------------------------------------
 
 class DecisionLock:
-    """`fd` is the lock file while the lock is held, for the child that must inherit it. `heir_is_idle`: whether nobody
-    who inherited it can still be at work; then the child may keep it for the next decision."""
+    """`fd` is the lock file while the lock is held, for the child that must inherit it. `sweeps`: only the lock that
+    decisions hold, since under another's one may be at work. `heir_is_idle`: whether nobody who inherited it can still
+    be; then the child may keep it for the next decision."""
 
-    def __init__(self, path: str, name: str = DECISIONS, heir_is_idle: Callable[[], bool] = lambda: False):
+    def __init__(self, path: str, name: str, sweeps: bool, heir_is_idle: Callable[[], bool] = lambda: False):
         self._path, self._ours, self._name = path, os.path.join(path, FOLDER), name
         self._packs = os.path.join(path, 'objects', 'pack')
         self._one_at_a_time, self.fd = threading.Lock(), -1
-        self._swept = name != DECISIONS                       # who holds another lock may sweep under a decision
+        self._swept = not sweeps
         self._heir_is_idle = heir_is_idle
 
     @contextmanager

@@ -50,7 +50,8 @@ class Repository:
     """A bare repository. `processes` counts the git children; `hooks=True` lets the repository's own hooks run."""
 
     def __init__(self, path: str, hooks: bool = False):
-        self.path, self.hooks, self.processes = os.path.abspath(path), hooks, 0
+        self.path, self.processes = os.path.abspath(path), 0
+        self._hooks = [] if hooks else ['-c', f'core.hooksPath={os.devnull}']
         self._ours, self._packs = os.path.join(self.path, git_lock.FOLDER), os.path.join(self.path, 'objects', 'pack')
         self._moves, self._gc, self._umask = 0, None, -1
         try:
@@ -66,8 +67,10 @@ class Repository:
         self._adopt()
         self._cat, self._updater = git_process.CatFile(self.path), git_process.Updater(self._start_updater)
         self._lasting: Dict[str, bytes] = {}                   # commits and trees by id: they never change
-        self._decision = git_lock.DecisionLock(self.path, heir_is_idle=lambda: self._updater.is_idle)
-        self.publishing = git_lock.DecisionLock(self.path, 'publish-lock')     # a slow provider stops no approval
+        self._decision = git_lock.DecisionLock(self.path, 'lock', sweeps=True,
+                                               heir_is_idle=lambda: self._updater.is_idle)
+        # Of its own, so that a slow provider stops no approval.
+        self.publishing = git_lock.DecisionLock(self.path, 'publish-lock', sweeps=False)
 
     def _adopt(self) -> None:
         """Our folder, once. To update-ref it is a linked work tree with a HEAD of its own: so a kill never leaves the
@@ -89,11 +92,8 @@ class Repository:
     def _start(self, arguments: Sequence[str], git_dir: Optional[str] = None, environ: Optional[Dict[str, str]] = None,
                fds: Sequence[int] = ()) -> subprocess.Popen:
         self.processes += 1
-        safe = [*self._hooks(), '-c', 'core.fsync=reference']
+        safe = [*self._hooks, '-c', 'core.fsync=reference']
         return git_process.start(git_dir or self.path, [*safe, *arguments], environ, fds, self._umask)
-
-    def _hooks(self) -> List[str]:
-        return [] if self.hooks else ['-c', f'core.hooksPath={os.devnull}']
 
     def _finish(self, child: subprocess.Popen, name: str, text: str = '', allow: Sequence[int] = (0,),
                 deadline_s: Optional[float] = None) -> str:
@@ -318,7 +318,7 @@ class Repository:
             return
         self._updater.end()                                   # it holds on to packs that gc deletes
         if self._gc is None or self._gc.poll() is not None:
-            self._gc = subprocess.Popen(['git', *self._hooks(), '-c', 'gc.autoDetach=false', 'gc', '--auto', '--quiet'],
+            self._gc = subprocess.Popen(['git', *self._hooks, '-c', 'gc.autoDetach=false', 'gc', '--auto', '--quiet'],
                                         env=git_process.environment(self.path), umask=self._umask,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

@@ -150,7 +150,8 @@ def find(folder: str, skipped: List[Tuple[str, str]]) -> List[Source]:
                 skipped.append((entry.path, error.strerror or str(error)))
                 continue
             paths = [inner.path for inner in inside if not inner.is_dir(follow_symlinks=False)]
-            skipped += [(inner.path, "a folder in a Note's folder") for inner in inside if inner.path not in paths]
+            skipped += [(inner.path, "a folder in a Note's folder") for inner in inside
+                        if inner.is_dir(follow_symlinks=False)]
             sources.append(Source(note_id_of(entry.name), entry.name, paths))
         elif ending.lower() in TAB_KINDS:
             sources.append(Source(note_id_of(entry.name), stem, [entry.path]))

@@ -194,7 +194,7 @@ def create_project(state: State, person: str, arguments: dict) -> dict:
         workspace = own_workspace(tx, person, arguments)
         workspaces.require_role(tx, person, workspace, workspaces.EDITOR)
         project = new_id(arguments, 'project')
-        if tx.execute("SELECT 1 FROM places WHERE kind = 'project' AND id = ?", (project,)).fetchone():
+        if access.is_placed(tx, Ref('project', project)):
             raise invalid('project', 'an id that is not taken')
         access.create_project(tx, project, workspace, field(arguments, 'name'))
     return {'project': project}

@@ -174,7 +174,7 @@ def events(view: View) -> Tuple[str, str]:
     after = int(given) if given.isascii() and given.isdigit() and len(given) < 16 else 0
     with view.state.db.read() as tx:
         name = item_name(tx, view, ref)
-        first = versioned.first_sequence(tx, ref)
+        first, _ = versioned.log_ends(tx, ref)
         found = versioned.events_after(tx, ref, max(after, first - 1), pages.A_PAGE)
     item = versioned.ITEM_FIELD.get(ref.kind, 'item_id')
     rows = [[str(one['sequence']), f'<code>{html.escape(one["type"])}</code>', text(one[item]),

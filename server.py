@@ -311,7 +311,7 @@ def load_articles(state: tools.State, folder: str, home: str) -> None:
         raise Refusal('kb_not_readable', f'--kb {ascii(folder)}: not a folder')
     outcome = kb_folder.import_folder(state.db, KB.id, folder, False, state.now_us())
     with state.db.write() as tx:
-        if tx.execute('SELECT 1 FROM places WHERE kind = ? AND id = ?', KB).fetchone() is None:
+        if not access.is_placed(tx, KB):
             name = os.path.basename(os.path.abspath(folder))
             name = name if name.isprintable() and name.strip() else KB.id
             access.create_project(tx, KB.id, home, name)

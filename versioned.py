@@ -19,7 +19,7 @@ from collections import deque
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from typing import Any, Callable, Deque, Iterator, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Deque, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 # --- data ---------------------------------------------------------------------
 
@@ -113,10 +113,10 @@ def record_event(tx: Tx, ref: Ref, kind: str, item_id: str, stamp_us: int) -> in
     return sequence
 
 
-def first_sequence(tx: Tx, ref: Ref) -> int:
-    """Of the oldest event that the log still holds, or would hold."""
-    row = tx.execute('SELECT first_sequence FROM logs WHERE ref_kind = ? AND ref_id = ?', ref).fetchone()
-    return row[0] if row else 1
+def log_ends(tx: Tx, ref: Ref) -> Tuple[int, int]:
+    """The sequences of the oldest event that the log still holds, or would hold, and of the newest, 0 before any."""
+    row = tx.execute('SELECT first_sequence, last_sequence FROM logs WHERE ref_kind = ? AND ref_id = ?', ref).fetchone()
+    return row or (1, 0)
 
 
 def events_after(tx: Tx, ref: Ref, after: int, limit: int) -> dict:
@@ -126,8 +126,7 @@ def events_after(tx: Tx, ref: Ref, after: int, limit: int) -> dict:
     """
     check_integer('after_sequence', after, 0, 2 ** 63 - 1)
     check_integer('limit', limit, *POLL_LIMIT)
-    log = tx.execute('SELECT first_sequence, last_sequence FROM logs WHERE ref_kind = ? AND ref_id = ?', ref).fetchone()
-    first, last = log or (1, 0)
+    first, last = log_ends(tx, ref)
     if after + 1 < first:
         raise Refusal('cursor_too_old', f'the log begins at {first}: read again what you cite, then poll from {last}',
                       first_sequence=first, next_sequence=last)
