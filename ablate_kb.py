@@ -69,9 +69,9 @@ def read_refunds(database: Database) -> dict:
     return ask(database, kb_store.read_knowledge_article, article_id='refunds')
 
 
-def edit_refunds(database: Database, version: str, content: str, key: str = 'key-00001') -> dict:
+def edit_refunds(database: Database, version: str, content: str) -> dict:
     return ask(database, kb_store.edit_knowledge_article, article_id='refunds', content=content,
-               expected_version=version, idempotency_key=key)
+               expected_version=version, idempotency_key='key-00001')
 
 
 def outcome(answer: dict) -> str:

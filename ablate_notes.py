@@ -17,11 +17,11 @@ from versioned import Tx
 
 # --- rules --------------------------------------------------------------------
 
-def write(here: Office, tab: int, version: str, key: str, **change: object) -> str:
+def write(here: Office, tab: int, version: str, **change: object) -> str:
     """Claude's edit of the Note's first or second tab: saved, or the refusal."""
     tab_id = here.call('list_note_tabs', note_id='launch')['tabs'][tab]['tab_id']
     answer = here.call('edit_note_tab', note_id='launch', tab_id=tab_id, expected_version=version,
-                       idempotency_key=key, **change)
+                       idempotency_key='key-00001', **change)
     return answer.get('error', 'saved')
 
 
@@ -40,7 +40,7 @@ def same_tab(say: Say) -> str:
         version = here.call('list_note_tabs', note_id='launch')['version']
         mika(here, 0, operation='replace_text', text='Q3 launch checklist, and the press kit')
         say('  Claude reads the Brief; Mika adds "the press kit"; Claude writes its own new text')
-        outcome = write(here, 0, version, 'key-00001', operation='replace_text', text='Q3 checklist, with owners')
+        outcome = write(here, 0, version, operation='replace_text', text='Q3 checklist, with owners')
         return f'{outcome}; the Brief {here.read()}'
 
 
@@ -49,7 +49,7 @@ def other_tab(say: Say) -> str:
         version = here.call('list_note_tabs', note_id='launch')['version']
         mika(here, 1, operation='sheet_set_range', start_row=0, start_col=0, values=[['press kit', 'Aiko']])
         say('  Claude has read Owners and writes the Brief from it; Mika has given the press kit to Aiko meanwhile')
-        outcome = write(here, 0, version, 'key-00001', operation='replace_text', text='the press kit has no owner')
+        outcome = write(here, 0, version, operation='replace_text', text='the press kit has no owner')
         return f'{outcome}; the Brief {here.read()}'
 
 
@@ -57,7 +57,7 @@ def text_into_a_sheet(say: Say) -> str:
     with office() as here:
         version = here.call('list_note_tabs', note_id='launch')['version']
         say('  Claude sends replace_text for the sheet Owners')
-        return f'the edit: {write(here, 1, version, "key-00001", operation="replace_text", text="| Owner |")}'
+        return f'the edit: {write(here, 1, version, operation="replace_text", text="| Owner |")}'
 
 
 def per_tab(save):

@@ -89,11 +89,11 @@ def approve(here: Desk, proposal: str, approver: str = 'person:mika', **more: An
     return proposals.decide(here.database, here.repo, proposal, approver, 'approve', NOW_US + 1_000_000, MODE, **more)
 
 
-def mika_pushes(here: Desk, path: str = 'fix.py') -> str:
+def mika_pushes(here: Desk) -> str:
     """An ordinary commit on the branch, past the proposals."""
-    head = here.repo.head('main')
-    build = here.repo.build(intent(head, path, 'fixed\n', 'fix'))
-    git_plumbing.Plumbing.write(here.repo, build, intent(head, path, 'fixed\n', 'fix'), 'main', 'push')
+    fix = intent(here.repo.head('main'), 'fix.py', 'fixed\n', 'fix')
+    build = here.repo.build(fix)
+    git_plumbing.Plumbing.write(here.repo, build, fix, 'main', 'push')
     here.repo.overwrite('main', build.commit)
     return build.commit
 

@@ -49,10 +49,10 @@ def record(tx: Tx, lines: Iterable[Line]) -> None:
     tx.executemany('INSERT INTO activity (connection, tool, kind, id, outcome, at_us) VALUES (?, ?, ?, ?, ?, ?)', lines)
 
 
-def recent(tx: Tx, connection: str, limit: int = RECENT) -> List[Line]:
+def recent(tx: Tx, connection: str) -> List[Line]:
     """The newest first."""
     rows = tx.execute('SELECT connection, tool, kind, id, outcome, at_us FROM activity WHERE connection = ? '
-                      'ORDER BY sequence DESC LIMIT ?', (connection, limit))
+                      'ORDER BY sequence DESC LIMIT ?', (connection, RECENT))
     return [Line._make(row) for row in rows]
 
 

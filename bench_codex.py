@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Sequence
 
 import codex_cases
 import ending
@@ -208,7 +208,7 @@ def trace_tail() -> str:
 
 # --- main ---------------------------------------------------------------------
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str]) -> int:
     parser = published.parser('bench.py codex', __doc__)
     parser.add_argument('--runs', type=int, default=RUNS,
                         help=f'runs a strategy in the table of times: {RUNS}; the article has 20')

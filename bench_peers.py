@@ -265,7 +265,7 @@ def interpreters(judges: Optional[str]) -> Tuple[Dict[str, str], Dict[str, Optio
 
 # --- main ---------------------------------------------------------------------
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str]) -> int:
     parser = published.parser('bench.py peers', __doc__)
     parser.add_argument('--judges', default=os.environ.get('JUDGES'), metavar='DIR',
                         help='a folder whose venv has the rivals; default: the variable JUDGES')

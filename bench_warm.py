@@ -209,7 +209,7 @@ def measure(program: str, mentions: int, as_json: bool) -> List[dict]:
 
 # --- main ---------------------------------------------------------------------
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str]) -> int:
     parser = published.parser('bench.py warm', __doc__)
     parser.add_argument('--judges', default=os.environ.get('JUDGES'), metavar='DIR',
                         help='a folder whose npm/ has @anthropic-ai/claude-code; default: the variable JUDGES')

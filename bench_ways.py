@@ -7,6 +7,7 @@ lock, its two COMMITs and everything synced.
 
 Not here: the measuring (bench_proposals.py), the product (git_repo.py, proposals.py).
 """
+import contextlib
 import importlib
 import itertools
 import os
@@ -66,12 +67,11 @@ class Desk:
     def __init__(self, folder: str, kind: Type[git_repo.Repository], tree: Files):
         os.makedirs(folder)
         self.path = os.path.join(folder, 'r.git')
-        git_repo.create(self.path).close()
+        with contextlib.closing(git_repo.create(self.path)) as fresh:
+            git_repo.commit(fresh, 'main', None, Intent(None, tree, AUTHOR, 1, AUTHOR, 1, 'seed'), 'seed')
         self.repo = kind(self.path)
         self.db = Database(os.path.join(folder, 'state.db'), [proposal_intake.SCHEMA])
         self.keys = itertools.count(1)
-        git_repo.commit(self.repo if kind is git_repo.Repository else git_repo.Repository(self.path), 'main', None,
-                        Intent(None, tree, AUTHOR, 1, AUTHOR, 1, 'seed'), 'seed')
         with self.db.write() as tx:
             proposal_intake.register(tx, 'r')
 

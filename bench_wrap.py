@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Callable, Iterator, List, Optional, Sequence
+from typing import Callable, Iterator, List, Sequence
 
 import ending
 import published
@@ -143,7 +143,7 @@ def start_ms() -> float:
 
 def kill_ms(folder: str) -> float:
     """From the moment that ends a hanging run to the return, with every kind of tool to be found: median."""
-    took = []
+    took, subreaper = [], wrap_kill.adopt_orphans()
     for n in range(KILLS):
         published.progress(f'kills: {n + 1} of {KILLS}')
         cancel, at = wrap.Cancel(), []
@@ -155,7 +155,7 @@ def kill_ms(folder: str) -> float:
 
         env = {**os.environ, 'FAKE_CODEX': 'hang_brood', 'FAKE_CODEX_PIDS': os.path.join(folder, str(n))}
         wrap.run_events([*CODEX, 'exec', 'hi'], 60, env, on_event=listen,
-                        options=wrap.Options(gentle_s=2.0, subreaper=True, cancel=cancel))
+                        options=wrap.Options(gentle_s=2.0, subreaper=subreaper, cancel=cancel))
         took.append((time.perf_counter() - at[0]) * 1e3)
         cancel.close()
     return statistics.median(took)
@@ -206,7 +206,7 @@ def measure(folder: str) -> published.Figures:
     return seen
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str]) -> int:
     parser = published.parser('bench.py wrap', __doc__)
     parser.add_argument('--read-stream', action='store_true', help=argparse.SUPPRESS)
     parser.add_argument('--write-stream', action='store_true', help=argparse.SUPPRESS)

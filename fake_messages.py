@@ -13,7 +13,7 @@ import http.server
 import json
 import sys
 import threading
-from typing import Callable, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Callable, Iterable, List, NamedTuple, Sequence, Tuple, Union
 
 import ending
 
@@ -124,7 +124,7 @@ class Model:
 
 # --- main ---------------------------------------------------------------------
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
+def main(argv: Sequence[str]) -> int:
     if argv:
         print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
         return 0 if argv[0] in ('-h', '--help') else 2

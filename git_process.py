@@ -37,9 +37,9 @@ def program() -> str:
 
 
 def run(git_dir: str, arguments: Sequence[str], text: str = '', environ: Optional[Dict[str, str]] = None,
-        fds: Sequence[int] = (), umask: int = -1, deadline_s: Optional[float] = None) -> Tuple[int, str, str]:
+        fds: Sequence[int] = (), deadline_s: Optional[float] = None) -> Tuple[int, str, str]:
     """Run git to its end: (exit status, output, errors). At the deadline it is killed, and timed_out raised."""
-    return finish(start(git_dir, arguments, environ, fds, umask), text, deadline_s)
+    return finish(start(git_dir, arguments, environ, fds), text, deadline_s)
 
 
 def is_reference(git_dir: str, name: str) -> bool:

@@ -112,8 +112,8 @@ class Host:
     def access_token(self) -> Optional[str]:
         return self.grant.get('tokens', {}).get('access_token')
 
-    def initialize(self, protocol: str = PROTOCOL, capabilities: Optional[dict] = None) -> Dict[str, Any]:
-        params = {'protocolVersion': protocol, 'capabilities': capabilities or {}, 'clientInfo': CLIENT_INFO}
+    def initialize(self, capabilities: Optional[dict] = None) -> Dict[str, Any]:
+        params = {'protocolVersion': PROTOCOL, 'capabilities': capabilities or {}, 'clientInfo': CLIENT_INFO}
         result = self.request('initialize', params).result
         self.headers['MCP-Protocol-Version'] = result['protocolVersion']
         self.post({'jsonrpc': '2.0', 'method': 'notifications/initialized'})
@@ -136,7 +136,7 @@ class Host:
         if host_eras.is_modern_only(error):
             raise HostError(400, f'no protocol in common: {error}', error)
         self.version = None
-        return self.initialize(capabilities=capabilities)
+        return self.initialize(capabilities)
 
     def discover(self) -> Tuple[Dict[str, Any], Dict[str, Any]]:
         """(result, error) of a stateless request; both empty when what came back was no JSON-RPC."""

@@ -159,9 +159,9 @@ def cell_texts(cell: dict) -> Tuple[str, str, str, str, str]:
     return cell['column'], published, here, must, {True: 'yes', False: 'NO', None: '-'}[cell['holds']]
 
 
-def parser(program: str, header: Optional[str], status: str = EXIT_STATUS) -> argparse.ArgumentParser:
+def parser(program: str, header: Optional[str]) -> argparse.ArgumentParser:
     """A program's options; its --help is the header of its page."""
-    made = argparse.ArgumentParser(prog=program, description=header, epilog=status, allow_abbrev=False,
+    made = argparse.ArgumentParser(prog=program, description=header, epilog=EXIT_STATUS, allow_abbrev=False,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument('--json', action='store_true', help='one JSON object instead of tables')
     return made

@@ -24,8 +24,8 @@ ERRATUM = ('erratum: the article\'s totals exclude its per-turn figures: 29 x 46
 
 # --- rules --------------------------------------------------------------------
 
-def near(row: str, column: str, value: float, unit: str = 'tokens', tolerance: float = TOLERANCE) -> Cell:
-    return Cell(row, column, value, 'range', unit, round(value * (1 - tolerance), 4), round(value * (1 + tolerance), 4))
+def near(row: str, column: str, value: float, unit: str = 'tokens') -> Cell:
+    return Cell(row, column, value, 'range', unit, round(value * (1 - TOLERANCE), 4), round(value * (1 + TOLERANCE), 4))
 
 
 def three(row: str, values: tuple, make: object = near, **more: object) -> List[Cell]:

@@ -135,10 +135,10 @@ class ClaudeProcess:
         self.process.stderr.close()
 
 
-def environment(home: str, model_url: str, key: str = 'x') -> Dict[str, str]:
+def environment(home: str, model_url: str) -> Dict[str, str]:
     """Nothing of this machine's: an empty HOME, a model on loopback, a key that opens nothing."""
     return {'PATH': os.environ.get('PATH', os.defpath), 'HOME': home, 'ANTHROPIC_BASE_URL': model_url,
-            'ANTHROPIC_API_KEY': key, 'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC': '1', 'DISABLE_AUTOUPDATER': '1'}
+            'ANTHROPIC_API_KEY': 'x', 'CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC': '1', 'DISABLE_AUTOUPDATER': '1'}
 
 
 # --- main ---------------------------------------------------------------------

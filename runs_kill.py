@@ -43,8 +43,8 @@ def judge(path: str, proposal: str, answers: List[dict]) -> Dict[str, int]:
 
 # --- I/O ----------------------------------------------------------------------
 
-def table(kills: int, seed: int = 4) -> dict:
-    totals, draw = dict.fromkeys(COLUMNS, 0), random.Random(seed)
+def table(kills: int) -> dict:
+    totals, draw = dict.fromkeys(COLUMNS, 0), random.Random(4)
     with tempfile.TemporaryDirectory(prefix='osfoundry-kill-') as folder:
         path, data = os.path.join(folder, REPOSITORY + '.git'), os.path.join(folder, 'data')
         os.mkdir(data, 0o700)

@@ -4,7 +4,7 @@ Article 6, step 3, and article 7, "Cosa dice di sé il server di autorizzazione?
 waits for a person. The pages are fetched and their form is read as a browser reads it: what the page does not offer
 cannot be chosen.
 
-    claude = host.Host(url, at_the_page(here, workspace='Acme', connection='Use pending: Claude research'))
+    claude = host.Host(url, at_the_page(here, open_owner_link(here), 'Use pending: Claude research'))
 
 demo only. Not here: the page (pages_consent.py), its checks (signin.py); a real browser clicks through it in
 tests/interop/.
@@ -72,21 +72,19 @@ class ConsentPage(html.parser.HTMLParser):
 
 # --- rules --------------------------------------------------------------------
 
-def filled_in(page: ConsentPage, workspace: Optional[str], connection: str) -> Dict[str, str]:
-    """The form as this person sends it: what was preselected or hidden, the two choices by their text, the tick."""
+def filled_in(page: ConsentPage, connection: str) -> Dict[str, str]:
+    """The form as this person sends it: what was preselected or hidden, the connection by its text, the tick."""
     form = {choice.name: choice.value for choice in page.choices if choice.kind == 'hidden' or choice.checked}
-    for name, wanted in (('workspace', workspace), ('connection', connection)):
-        if wanted is not None:
-            form[name] = the_choice(page, name, wanted).value
+    form['connection'] = the_connection(page, connection).value
     form.update({choice.name: choice.value for choice in page.choices if choice.kind == 'checkbox'}, decision='connect')
     return form
 
 
-def the_choice(page: ConsentPage, name: str, wanted: str) -> Choice:
+def the_connection(page: ConsentPage, wanted: str) -> Choice:
     for choice in page.choices:
-        if choice.name == name and choice.text.strip() == wanted:
+        if choice.name == 'connection' and choice.text.strip() == wanted:
             return choice
-    raise SignInError('http', f'the consent page does not offer {wanted!r} under {name}')
+    raise SignInError('http', f'the consent page does not offer the connection {wanted!r}')
 
 
 # --- I/O ----------------------------------------------------------------------
@@ -104,7 +102,7 @@ def open_owner_link(here: Stage) -> Dict[str, str]:
     return cookies
 
 
-def at_the_page(here: Stage, cookies: Dict[str, str], connection: str, workspace: Optional[str] = None,
+def at_the_page(here: Stage, cookies: Dict[str, str], connection: str,
                 pages: Optional[List[ConsentPage]] = None) -> Door:
     """The door of a host whose person sits before the consent page. Each page seen is put into `pages`."""
     @contextmanager
@@ -114,7 +112,7 @@ def at_the_page(here: Stage, cookies: Dict[str, str], connection: str, workspace
             page = ConsentPage(reply.body)
             if pages is not None:
                 pages.append(page)
-            form = urlencode(filled_in(page, workspace, connection)).encode()
+            form = urlencode(filled_in(page, connection)).encode()
             headers = {'Content-Type': FORM_TYPE, 'Origin': here.base_url, **cookie_header(cookies)}
             decided = host_signin.fetch('POST', shown, headers, form, trips)
             if decided.status != 303:

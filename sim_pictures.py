@@ -24,6 +24,7 @@ WIDTH, HEIGHT = 720, 400
 LEFT, RIGHT, TOP, BOTTOM = 70, 170, 44, 48                      # around the plot; labels at the right
 GROUPS = 100                                                    # of days, for the band
 FORMULA_DAYS = 20                                               # whose topics the formula is averaged over
+LABEL = 17                                                      # from one label's line down to the next
 KEY = ('', '', '')
 Point = Tuple[float, float]
 
@@ -74,11 +75,11 @@ def dot(place: Point, name: str, radius: int) -> str:
     return f'<circle class="{name}" r="{radius}" cx="{place[0]}" cy="{place[1]}"/>'
 
 
-def at_the_right(plane: Plane, named: Sequence[Tuple[float, str]], gap: float = 17) -> List[str]:
+def at_the_right(plane: Plane, named: Sequence[Tuple[float, str]]) -> List[str]:
     """A label at the end of each line, moved down where it would be written over another."""
-    drawn, lowest = [], -gap
+    drawn, lowest = [], -LABEL
     for value, text in sorted(named, reverse=True):
-        lowest = max(plane.point(plane.hours, value)[1], lowest + gap)
+        lowest = max(plane.point(plane.hours, value)[1], lowest + LABEL)
         drawn.append(label((WIDTH - RIGHT + 10, lowest + 4), text))
     return drawn
 

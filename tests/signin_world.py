@@ -24,7 +24,6 @@ import host
 import oauth
 import owner
 import server
-from versioned import Ref
 
 REDIRECT = 'http://127.0.0.1:5555/callback'
 AUTHORIZE, TOKEN, REGISTER, REVOKE = (oauth.ISSUED_UNDER + name for name in ('authorize', 'token', 'register', 'revoke'))
@@ -203,7 +202,3 @@ class Client:
 def hidden_fields(page):
     return [(name, html.unescape(value))
             for name, value in re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)">', page)]
-
-
-def note_ref(note):
-    return Ref('note', note)

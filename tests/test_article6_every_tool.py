@@ -198,8 +198,7 @@ class EveryToolEveryReason(unittest.TestCase):
                     self.world.call(name, dead, **arguments)
 
     def test_revoking_the_connection(self):
-        connection, token = self.world.connection, self.world.token
-        self.click(access.revoke, connection)
+        self.click(access.revoke, self.world.connection)
         try:
             self.expect('revoked', lambda tool, ref: 'connection_revoked')
         finally:

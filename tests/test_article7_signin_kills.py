@@ -31,20 +31,18 @@ class Session:
 
     def __init__(self, url):
         self.host = host.Host(url, host_signin.directly, client={'client_id': oauth.DEMO_CLIENT})
-        self.answered, self.under_way, self.rotations = 0, None, 0
+        self.answered, self.under_way = 0, None
 
     def run(self, tick):
         try:
             while True:
                 self.under_way = 'sign-in'
                 self.host.sign_in({})
-                self.rotations = 0
                 tick()
                 for _ in range(REFRESHES):
                     self.under_way = 'refresh'
                     if not self.host.refresh(self.host.access_token):
                         raise AssertionError('a refresh was refused while nobody had used the token')
-                    self.rotations += 1
                     tick()
         except (SignInError, host.HostError) as fault:
             if getattr(fault, 'code', 'http') != 'http':
