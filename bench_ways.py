@@ -7,7 +7,6 @@ lock, its two COMMITs and everything synced.
 
 Not here: the measuring (bench_proposals.py), the product (git_repo.py, proposals.py).
 """
-import contextlib
 import importlib
 import itertools
 import os
@@ -67,9 +66,11 @@ class Desk:
     def __init__(self, folder: str, kind: Type[git_repo.Repository], tree: Files):
         os.makedirs(folder)
         self.path = os.path.join(folder, 'r.git')
-        with contextlib.closing(git_repo.create(self.path)) as fresh:
-            git_repo.commit(fresh, 'main', None, Intent(None, tree, AUTHOR, 1, AUTHOR, 1, 'seed'), 'seed')
-        self.repo = kind(self.path)
+        self.repo = git_repo.create(self.path)
+        git_repo.commit(self.repo, 'main', None, Intent(None, tree, AUTHOR, 1, AUTHOR, 1, 'seed'), 'seed')
+        if kind is not git_repo.Repository:               # ours goes on with the two processes that it has open
+            self.repo.close()
+            self.repo = kind(self.path)
         self.db = Database(os.path.join(folder, 'state.db'), [proposal_intake.SCHEMA])
         self.keys = itertools.count(1)
         with self.db.write() as tx:

@@ -5,7 +5,7 @@ Article 6, steps 1 and 4 (Add assistant, Add to project, Invite, Save tools, Rev
 function: (state, person, arguments) -> answer, or a Refusal after which nothing is written.
 
 Who may click is asked here, in the transaction that does the work; what a click means is access.py's and the stores'.
-Not here: how the person was proven (owner.py), the pages (pages.py).
+Not here: how the person was proven (owner.py), the page around the buttons (pages_connected.py).
 """
 from typing import Any, Callable, Dict, List, Optional, Tuple
 

@@ -5,8 +5,8 @@ Article 7, "Cosa vede il client prima di avere un token?" (annotations and secur
 article goes through call_tool, so that a revocation is either before a call (refused) or after it (the edit
 counted), also across two processes.
 
-Not here: the tools (tools_kb.py, tools_notes.py, tools_gitnest.py, tools_project.py; merged by catalogue.py), the
-rules of access (access.py), JSON-RPC (mcp.py), HTTP (wire.py, server.py).
+Not here: the tools (tools_*.py, merged by catalogue.py), the rules of access (access.py), JSON-RPC (mcp.py), HTTP
+(wire.py, server.py).
 """
 import json
 import time

@@ -3,7 +3,7 @@
 Article 5, step 2 of the set-up (the list of tools) and "Un'esecuzione reale" (names and arguments). Each only joins a
 schema to a function of the store; the check before it and the transaction around it are tools.call_tool's.
 
-Not here: what the functions do (note_store.py), the other tools (tools_kb.py, tools_gitnest.py, tools_project.py).
+Not here: what the functions do (note_store.py), the other tools (catalogue.py).
 """
 from typing import List
 

@@ -120,10 +120,6 @@ class Chromium:
         element = self.command('/element/active', method='GET')[ELEMENT]
         self.command(f'/element/{element}/value', {'text': words})
 
-    def focused(self):
-        element = self.command('/element/active', method='GET')[ELEMENT]
-        return self.command(f'/element/{element}/text', method='GET')
-
     @property
     def text(self):
         return self.command(f'/element/{self.find("body")}/text', method='GET')

@@ -7,9 +7,6 @@ class ScriptedModel(fake_messages.Model):
     def requests(self):
         return [exchange.body for exchange in self.exchanges]
 
-    def tool_names(self):
-        return [tool['name'] for tool in self.requests[0]['tools']] if self.requests else []
-
     def tool_results(self):
         """The texts of the tool results that the last request sent back, in order."""
         return fake_messages.tool_results(self.requests[-1]) if self.requests else []
