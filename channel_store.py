@@ -239,11 +239,15 @@ def set_member(tx: Tx, channel: str, handle: str, kind: str, reachable: bool, pe
                'kind = excluded.kind, reachable = excluded.reachable', (channel, handle, kind, int(reachable)))
 
 
+def may_remove(owner: Optional[str], person: str, handle: str) -> bool:
+    """Of a private channel its owner removes, or a member himself; the owner stays: without him nobody could let
+    anybody in. `owner`: of private_owner."""
+    return owner is None or (handle != owner and person in (owner, handle))
+
+
 def remove_member(tx: Tx, channel: str, handle: str, person: str) -> None:
-    """Out of the roster. Of a private channel its owner removes, or a member himself; the owner stays: without him
-    nobody could let anybody in."""
-    owner = private_owner(tx, channel)
-    if owner and (handle == owner or person not in (owner, handle)):
+    """Out of the roster."""
+    if not may_remove(private_owner(tx, channel), person, handle):
         raise Refusal('owner_invites', 'only the owner of a private channel removes others from it, and he stays',
                       channel_id=channel)
     tx.execute('DELETE FROM channel_members WHERE channel_id = ? AND handle = ?', (channel, handle))

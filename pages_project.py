@@ -122,16 +122,19 @@ def channel(view: View) -> Tuple[str, str]:
 
 
 def members_part(view: View, ref: Ref, roster: List[dict]) -> str:
-    """Who is in it. A private channel is read by its members only, so here is the way in and out."""
-    inside = {one['handle'] for one in roster}
+    """Who is in it. A private channel is read by its members only, so here is the way in and out: its owner's, and out
+    for a member himself."""
+    inside, person = {one['handle'] for one in roster}, view.session.person
     with view.state.db.read() as tx:
+        owner = channel_store.private_owner(tx, ref.id)
         rest = [(one, name) for one, name, _ in workspaces.people_of(tx, view.workspace) if one not in inside]
     people = [pages.between(f'<span>{text(one["handle"])} '
                             f'{tag("reachable" if one["reachable"] else "not reachable")}</span>',
-                            form(view, 'remove_member', '', 'Remove', channel_id=ref.id, handle=one['handle']))
+                            form(view, 'remove_member', '', 'Remove', channel_id=ref.id, handle=one['handle'])
+                            if channel_store.may_remove(owner, person, one['handle']) else '')
               for one in roster]
     add = form(view, 'set_member', pages.select('Person', 'handle', rest), 'Add to the channel', channel_id=ref.id,
-               kind='person') if rest else ''
+               kind='person') if rest and owner in (None, person) else ''
     return card('Members', listed(people, 'Nobody is in it yet.'), pages.inline(add))
 
 
