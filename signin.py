@@ -29,7 +29,7 @@ import workspace as workspaces
 from oauth import Authorization, Denied, Misdirected, OAuthError
 from owner import Session
 from tools import State
-from versioned import Refusal, Tx
+from versioned import Refusal, Tx, is_text
 from wire import Request, Response
 
 # --- data ---------------------------------------------------------------------
@@ -52,6 +52,8 @@ def new_nonce(now_us: int) -> str:
 
 def require_shown_form(request: Request, session: Session, form: Dict[str, str], now_us: int) -> None:
     """The form this session was shown for this request, not long ago; else forged_form or form_expired."""
+    if not all(map(is_text, form.values())):               # bytes that are no UTF-8: no page of ours sends them
+        raise Refusal('forged_form', 'a field of this form is no text: load the page again')
     nonce = form.get('nonce', '')
     owner.require_form_token(session.secret, form_purpose(request, nonce), form.get('form_token', ''))
     if now_us // 1_000_000 - int(nonce.split('.')[0]) > oauth.FORM_TTL_S:      # ours: the token over it was right

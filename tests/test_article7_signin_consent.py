@@ -357,6 +357,17 @@ class Decision(Case):
         self.assertEqual(self.connections(), {})
         self.assertEqual(self.browser.post(at, fields).status, 303)      # the real one was not used up by any of them
 
+    def test_a_field_that_is_no_text_is_refused_and_the_form_can_still_be_sent(self):
+        """Bytes that are no UTF-8 came as half surrogates to the form's token and to SQLite, which take none: 500."""
+        at, fields, _ = self.browser.open_consent(self.client)
+        fields.update(decision='connect', connection='new', workspace='workspace', approve='yes')
+        for name in fields:
+            for nasty in ('%ff', '%00', '%ed%a0%80'):
+                sent = urlencode({other: value for other, value in fields.items() if other != name})
+                self.assertEqual(self.browser.post(at, f'{sent}&{name}={nasty}').status, 403, (name, nasty))
+        self.assertEqual(self.connections(), {})
+        self.assertEqual(self.browser.post(at, fields).status, 303)
+
     def test_a_page_on_another_site_cannot_send_it(self):
         at, fields, _ = self.browser.open_consent(self.client)
         headers = self.browser.headers('/external-assistant-authorize')
