@@ -48,10 +48,13 @@ def create_channel(state: State, person: str, arguments: dict) -> dict:
 
 
 def changing(state: State, person: str, wanted: dict, arguments: dict, work: Callable[[Tx, str, int], dict]) -> dict:
-    def as_reader(tx: Tx) -> dict:
-        channel_store.require_reader(tx, arguments['channel_id'], person)
+    """The roster is asked before the role: of a private channel nobody else is told "you may look at it"."""
+    schema.check(wanted, arguments)
+    ref = Ref('channel', arguments['channel_id'])
+    with state.db.write() as tx:
+        channel_store.require_reader(tx, ref.id, person)
+        access.require_role_of(tx, person, ref, workspaces.EDITOR)
         return work(tx, f'person:{person}', state.now_us())
-    return owner_project.changing(state, person, wanted, arguments, 'channel', as_reader)
 
 
 def set_member(state: State, person: str, arguments: dict) -> dict:

@@ -121,6 +121,8 @@ def invite(state: State, person: str, arguments: dict) -> dict:
     with state.db.write() as tx:
         connection = own_connection(tx, person, arguments)['connection']
         ref = item(arguments)
+        if ref.kind == 'channel':                          # first: what "only its owner" is said of is there
+            channel_store.require_reader(tx, ref.id, person)
         access.require_role_of(tx, person, ref, workspaces.EDITOR)
         if ref.kind == 'channel':
             channel_store.require_inviter(tx, ref.id, person)

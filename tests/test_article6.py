@@ -256,6 +256,8 @@ class MessageChannels(WithProject):
 
     def test_a_private_channel_needs_the_invite_of_its_owner(self):
         self.create(channel_id='board', name='Board', private=True)
+        member = {'channel_id': 'board', 'handle': APPROVER, 'kind': 'person', 'reachable': True}
+        owner_channels.set_member(self.world.state, OWNER, member)
         self.refuses('owner_invites', self.invite, APPROVER, 'board')
         self.invite(OWNER, 'board')
         self.assertFalse(self.post('board')['isError'])
@@ -269,6 +271,24 @@ class MessageChannels(WithProject):
         owner_channels.post_message(self.world.state, APPROVER, message)
         self.click(workspace.set_role, APPROVER, INVITED, 'none')
         self.refuses('not_found', self.invite, APPROVER, INVITED.id)
+
+    def test_for_who_is_not_in_a_private_channel_it_is_not_there_whatever_he_clicks_and_whatever_his_role_is(self):
+        self.create(channel_id='board', name='Board', private=True)
+        state, key = self.world.state, self.world.key()
+        words, member = {'text': 'x'}, {'handle': APPROVER}
+        clicks = ((owner_channels.post_message, {**words, 'idempotency_key': key}),
+                  (owner_channels.edit_message, {**words, 'message_id': 'm000001'}),
+                  (owner_channels.delete_message, {'message_id': 'm000001'}),
+                  (owner_channels.set_member, {**member, 'kind': 'person', 'reachable': True}),
+                  (owner_channels.remove_member, member))
+        for role in ('editor', 'viewer'):
+            self.click(workspace.set_role, APPROVER, Ref('workspace', 'acme'), role)
+            for channel in ('board', 'no-such-channel'):
+                for click, arguments in clicks:
+                    self.refuses('not_found', click, state, APPROVER, {'channel_id': channel, **arguments})
+        self.click(workspace.set_role, APPROVER, Ref('workspace', 'acme'), 'editor')
+        for channel in ('board', 'no-such-channel'):
+            self.refuses('not_found', self.invite, APPROVER, channel)
 
     def test_an_invited_channel_that_the_approver_may_no_longer_see_is_listed_no_more(self):
         self.click(workspace.set_role, APPROVER, INVITED, 'none')
