@@ -202,8 +202,15 @@ def tick(name: str, on: bool) -> str:
 
 def activity_part(view: View, connection_id: str) -> str:
     lines = owner.run(view.state, view.session.person, 'recent_activity', {'connection': connection_id})['activity']
-    rows: List[List[str]] = [
-        [when(line['at'], view.now_us), tag(line['outcome'], 'good' if line['outcome'] == 'ok' else 'bad'),
-         f'<code>{html.escape(line["tool"])}</code>', text(line['id'])] for line in lines]
+    with view.state.db.read() as tx:
+        rows: List[List[str]] = [
+            [when(line['at'], view.now_us), tag(line['outcome'], 'good' if line['outcome'] == 'ok' else 'bad'),
+             f'<code>{html.escape(line["tool"])}</code>', called_item(tx, view, line['id'])] for line in lines]
     heads = ('When', 'Outcome', 'Tool', 'Item')
     return card('Recent activity', pages.table(heads, rows, 'Recent activity') if rows else soft(NO_CALL))
+
+
+def called_item(tx: Tx, view: View, item: str) -> str:
+    """The id, unless it is one of something that this person may not see. Of a refused call the kind is a guess."""
+    kinds = tx.execute('SELECT kind FROM places WHERE id = ?', (item,)).fetchall()
+    return text(item) if all(may_see(tx, view, Ref(kind, item)) for kind, in kinds) else 'one that you may not see'

@@ -248,6 +248,26 @@ class Connected(Case):
 
 
 class RecentActivity(Case):
+    def test_an_item_that_a_person_may_not_see_is_named_in_no_line_of_it(self):
+        self.world.click('create_project', project='layoffs-2027', name='Layoffs 2027')
+        self.world.click('create_note', note_id='layoffs-note', title='Layoffs', project='layoffs-2027')
+        connection, token = self.active()
+        self.world.click('add_to_project', connection=connection, project='layoffs-2027')
+        self.world.click('invite', connection=connection, kind='channel', id='press')
+        self.world.click('set_role', of='mika', kind='project', id='layoffs-2027', role='none')
+        for tool, arguments in (('list_note_tabs', {'note_id': 'layoffs-note'}),
+                                ('channel_history', {'channel_id': 'press'}),
+                                ('list_project_resources', {'project_id': 'layoffs-2027'}),
+                                ('list_note_tabs', {'note_id': 'q3-launch'}),
+                                ('poll_resource_events', {'resource_id': 'layoffs-note'})):      # refused: no type
+            self.world.call(token, tool, arguments)
+        page = Person(self.world, 'mika').page('connection', connection).text
+        self.assertNotIn('layoffs', page)
+        self.assertNotIn('<bdi>press</bdi>', page)
+        self.assertEqual(page.count('one that you may not see'), 4)
+        self.assertIn('<bdi>q3-launch</bdi>', page)
+        self.assertEqual(self.owner.page('connection', connection).text.count('<bdi>layoffs-note</bdi>'), 2)
+
     def test_a_page_waits_for_lines_that_are_being_written_just_now(self):
         batch, started = self.world.state.activity, threading.Event()
         batch.add(activity.Line('conn-x', 'read_note_tab', 'note', 'n', 'ok', 1))
