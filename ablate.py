@@ -75,10 +75,11 @@ def main(argv: Sequence[str]) -> int:
         return 0
     rows = {row.name: row for row in all_rows()}
     if words == ['--list']:
-        print('\n'.join(rows))
+        print(json.dumps({'program': 'ablate.py', 'rules': list(rows)}) if wants_json else '\n'.join(rows))
         return 0
     if len(words) > 1 or (words and words[0] not in rows):
-        print(__doc__, file=sys.stderr)
+        wrong = 'asks for more than one rule' if words[0] in rows else 'is no rule, --list names them'
+        print(published.misused('ablate.py', f'{" ".join(words)!r} {wrong}'), file=sys.stderr)
         return 2
     results = []
     for name in words or rows:

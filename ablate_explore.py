@@ -105,7 +105,10 @@ def main(argv: Sequence[str], models: Sequence[Protocol]) -> int:
     words = [word for word in argv if word != '--json']
     if len(words) > 1 or (words and words[0] not in protocols):
         asked = words[0] in ('-h', '--help')
-        print(f'{__doc__}\nProtocols: {", ".join(protocols)}', file=sys.stdout if asked else sys.stderr)
+        named = ', '.join(protocols)
+        print(f'{__doc__}\nProtocols: {named}' if asked else
+              f'ablate.py explore: {" ".join(words)!r} is not one of {named}; also --json',
+              file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     walks = explore([protocols[words[0]]] if words else list(protocols.values()))
     if '--json' in argv:

@@ -340,8 +340,10 @@ def example() -> Tuple[Mention, List[Row]]:
 
 def main(argv: List[str]) -> int:
     if argv:
-        print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
-        return 0 if argv[0] in ('-h', '--help') else 2
+        asked = argv[0] in ('-h', '--help')
+        print(__doc__ if asked else f'channel_render.py: {argv[0]!r}: takes no arguments; --help says more',
+              file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
     mention, rows = example()
     first = mention_context(fetch_from(rows[:2]), 'm024', None)
     keeps = remembers(mention.supervised, mention.resident)

@@ -6,9 +6,10 @@ Codex.
     python3 fake_codex.py exec "hello" --json          the article's timeline, 2.7 s
     FAKE_CODEX=auth python3 fake_codex.py exec hi      one of the cases
     python3 fake_codex.py --modes                      lists them
-    FAKE_CODEX=replay FAKE_CODEX_STREAM=FILE python3 fake_codex.py exec hi --json
+    FAKE_CODEX=replay FAKE_CODEX_STREAM=FILE.jsonl python3 fake_codex.py exec hi --json   (FILE.meta.json beside it)
 
-FAKE_CODEX_SPEED=10 divides every pause by ten; FAKE_CODEX_PIDS=FILE takes the pid of every process it starts;
+FAKE_CODEX_SPEED=10 divides every pause by ten; FAKE_CODEX_DELAY=0.5 waits as many seconds after each replayed line;
+FAKE_CODEX_HELP=old is a CLI without --ignore-rules; FAKE_CODEX_PIDS=FILE takes the pid of every process it starts;
 FAKE_CODEX_SEEN=FILE takes what it was called with, as JSON. Shares no code with wrap.py. Not here: a model, a sandbox.
 """
 import json
@@ -428,6 +429,8 @@ def main(argv: Sequence[str]) -> int:
     mode = os.environ.get('FAKE_CODEX', 'ok')
     if mode not in MODES:
         usage_error(f'FAKE_CODEX={mode} is not one of --modes')
+    if mode == 'replay' and not os.environ.get('FAKE_CODEX_STREAM'):
+        usage_error('FAKE_CODEX=replay needs FAKE_CODEX_STREAM=FILE.jsonl')
     note_call(argv, read_prompt() if mode != 'unread' else '')
     MODES[mode]()
     return 0

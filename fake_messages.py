@@ -126,8 +126,10 @@ class Model:
 
 def main(argv: Sequence[str]) -> int:
     if argv:
-        print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
-        return 0 if argv[0] in ('-h', '--help') else 2
+        asked = argv[0] in ('-h', '--help')
+        print(__doc__ if asked else f'fake_messages.py: {argv[0]!r}: takes no arguments; --help says more',
+              file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
     model = Model()
     print(f'ANTHROPIC_BASE_URL={model.url}', flush=True)
     told = 0

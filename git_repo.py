@@ -384,8 +384,10 @@ def commit(repo: Repository, branch: str, old: Optional[str], intent: Intent, ma
 
 def main(argv: Sequence[str]) -> int:
     if argv:
-        print(__doc__)
-        return 0 if argv[0] in ('-h', '--help') else 2
+        asked = argv[0] in ('-h', '--help')
+        print(__doc__ if asked else f'git_repo.py: {argv[0]!r}: takes no arguments; --help says more',
+              file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
     with tempfile.TemporaryDirectory() as folder:
         repo = create(os.path.join(folder, 'r.git'))
         owner, claude = person('owner', 'owner@example.invalid'), person('Claude', 'claude@example.invalid')

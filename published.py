@@ -5,7 +5,7 @@ published_kb.py (1), published_cache.py (2), published_codex.py (3), published_p
 published_project.py (6), published_access.py (7). A program measures, hands its figures to `compare`, and ends with
 `report`: a table for people, or one JSON object for programs, and exit status 1 when a cell that must hold does not.
 
-    python3 published.py        every table that the articles print, and how each is judged
+    python3 published.py        every table that the articles print, and how each is judged; also --json
 
 Not here: any measurement.
 """
@@ -167,6 +167,11 @@ def parser(program: str, header: Optional[str]) -> argparse.ArgumentParser:
     return made
 
 
+def misused(program: str, said: str) -> str:
+    """One line for standard error: what is wrong, and where the rest is told."""
+    return f'{program}: {said}; python3 {program} --help says more'
+
+
 def help_text(header: Optional[str], commands: Dict[str, Command]) -> str:
     width = max(map(len, commands))
     return f'{header}\n' + '\n'.join(f'  {name:<{width}}  {command.said}' for name, command in commands.items())
@@ -178,12 +183,14 @@ def dispatch(program: str, header: Optional[str], commands: Dict[str, Command], 
     """One command, or without arguments one after the other; the worst exit status of them."""
     if argv and argv[0] in commands:
         return commands[argv[0]].main(argv[1:])
+    if argv and argv[0] in ('-h', '--help'):
+        print(help_text(header, commands))
+        return 0
     if argv:
-        asked = argv[0] in ('-h', '--help')
-        print(help_text(header, commands), file=sys.stdout if asked else sys.stderr)
-        if not asked:
-            print(f'{program}: {argv[0]!r} is none of them', file=sys.stderr)
-        return 0 if asked else 2
+        option = argv[0].startswith('-')
+        wrong = 'belongs after a command' if option else f'is no command, these are: {", ".join(commands)}'
+        print(misused(program, f'{argv[0]!r} {wrong}'), file=sys.stderr)
+        return 2
     worst = 0
     for name, command in commands.items():
         if command.alone is not None:
@@ -221,17 +228,24 @@ def note(text: str, as_json: bool) -> None:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    if argv:
-        print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
-        return 0 if argv[0] in ('-h', '--help') else 2
+    if list(argv) not in ([], ['--json']):
+        asked = argv[0] in ('-h', '--help')
+        print(__doc__ if asked else misused('published.py', f'{argv[0]!r}: takes nothing but --json'),
+              file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
     here = os.path.dirname(os.path.abspath(__file__))
-    for name in ARTICLES:
-        if os.path.exists(os.path.join(here, name + '.py')):
-            for table in importlib.import_module(name).TABLES:
-                print(f'article {table.article}: {table.name}')
-                for cell in table.cells:
-                    figure = f'{number(cell.published, cell.published)} {cell.unit}'.rstrip()
-                    print(f'  {cell.row}, {cell.column}: {figure}  [{cell.judged}]')
+    names = [name for name in ARTICLES if os.path.exists(os.path.join(here, name + '.py'))]
+    tables = [table for name in names for table in importlib.import_module(name).TABLES]
+    if argv:
+        print(json.dumps({'program': 'published.py', 'python': platform.python_version(), 'tables': [
+            {'article': table.article, 'table': table.name, 'cells': [cell._asdict() for cell in table.cells]}
+            for table in tables]}))
+        return 0
+    for table in tables:
+        print(f'article {table.article}: {table.name}')
+        for cell in table.cells:
+            figure = f'{number(cell.published, cell.published)} {cell.unit}'.rstrip()
+            print(f'  {cell.row}, {cell.column}: {figure}  [{cell.judged}]')
     return 0
 
 

@@ -146,7 +146,9 @@ def environment(home: str, model_url: str) -> Dict[str, str]:
 def main(argv: Sequence[str]) -> int:
     if len(argv) != 1 or argv[0].startswith('-'):
         asked = bool(argv) and argv[0] in ('-h', '--help')
-        print(__doc__, file=sys.stdout if asked else sys.stderr)
+        print(__doc__ if asked else
+              f'resident_claude.py: {" ".join(argv)!r}: one PROGRAM, such as claude; --help says more',
+              file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     try:
         process = ClaudeProcess(Setting(argv[0], os.getcwd(), dict(os.environ)))

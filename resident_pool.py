@@ -209,8 +209,10 @@ def end_all(residents: Sequence[Resident]) -> None:
 
 def main(argv: List[str]) -> int:
     if argv:
-        print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
-        return 0 if argv[0] in ('-h', '--help') else 2
+        asked = argv[0] in ('-h', '--help')
+        print(__doc__ if asked else f'resident_pool.py: {argv[0]!r}: takes no arguments; --help says more',
+              file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
     started: Dict[str, bool] = {}
 
     def start(channel: str, binding: str) -> Resident:      # demo only: a process that is none

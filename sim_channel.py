@@ -278,8 +278,11 @@ def status_line(turn: int) -> str:
 
 def main(argv: List[str]) -> int:
     if argv and not (len(argv) == 1 and argv[0].isascii() and argv[0].isdigit()):
-        print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
-        return 0 if argv[0] in ('-h', '--help') else 2
+        asked = argv[0] in ('-h', '--help')
+        print(__doc__ if asked else
+              published.misused('sim_channel.py', f'{" ".join(argv)!r} is no SEED, a whole number from 0'),
+              file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
     plan = other_plan(int(argv[0])) if argv else ARTICLE
     rows, where = channel(plan, len(plan.gaps) + 1)
     for at, row in enumerate(rows):

@@ -119,8 +119,11 @@ def counters() -> List[Counter]:
 
 def main(argv: List[str]) -> int:
     if any(argument.startswith('-') for argument in argv):
-        print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
-        return 0 if argv[0] in ('-h', '--help') else 2
+        asked = argv[0] in ('-h', '--help')
+        print(__doc__ if asked else
+              f'token_counter.py: {" ".join(argv)!r}: names of files, and no options; --help says more',
+              file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
     for path in argv or [0]:
         try:
             with open(path, encoding='utf-8', errors='replace') as file:

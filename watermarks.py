@@ -203,7 +203,8 @@ def forget(marks: Marks, older_than_s: float) -> int:
 def main(argv: List[str]) -> int:
     if len(argv) != 1 or argv[0].startswith('-') or not os.path.isdir(argv[0]):
         asked = argv in (['-h'], ['--help'])
-        print(__doc__, file=sys.stdout if asked else sys.stderr)
+        print(__doc__ if asked else f'watermarks.py: one FOLDER, and {" ".join(argv)!r} is none; --help says more',
+              file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
     for name in sorted(os.listdir(argv[0])):
         if name.endswith('.json'):

@@ -325,8 +325,10 @@ class Reading:
 
 def main(argv: Sequence[str]) -> int:
     if argv:
-        print(__doc__, file=sys.stdout if argv[0] in ('-h', '--help') else sys.stderr)
-        return 0 if argv[0] in ('-h', '--help') else 2
+        asked = argv[0] in ('-h', '--help')
+        print(__doc__ if asked else f'wrap_stream.py: {argv[0]!r}: reads standard input only; --help says more',
+              file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
     for line in sys.stdin.buffer if sys.stdin is not None else ():
         event = parse_codex_line(line.rstrip(b'\n'))
         print(event.kind + '  ' + ascii(event.text) if event else '-')

@@ -73,6 +73,8 @@ class Command(unittest.TestCase):
         status, told = self.run_it('--json', 'forged-row')
         row, = json.loads(told)['rows']
         self.assertEqual((status, row['article'], row['differs']), (0, 2, True))
+        rules = json.loads(self.run_it('--list', '--json')[1])['rules']
+        self.assertEqual(rules, self.run_it('--list')[1].split())
 
     def test_a_rule_that_makes_no_difference_is_exit_1_and_an_unknown_one_is_usage(self):
         row = ablate_rule.Row(1, 1, 'useless', 'x', 'x', [ablate_rule.Change(ablate, 'SLOW', lambda before: before)],

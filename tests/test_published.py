@@ -85,6 +85,36 @@ class Report(unittest.TestCase):
         self.assertRegex(text, r'shown +a rival +- +7\.500 ms +shown +-\n')
 
 
+class Usage(unittest.TestCase):
+    def run_it(self, *words, **environment):
+        done = subprocess.run([sys.executable, *words], cwd=TOP, text=True, capture_output=True,
+                              stdin=subprocess.DEVNULL, env={**os.environ, **environment})
+        return done.returncode, done.stdout, done.stderr
+
+    def test_a_wrong_argument_is_one_line_that_quotes_it_and_not_the_whole_help(self):
+        for words in (('sim.py', 'no-such'), ('bench.py', '--json'), ('client.py', 'no-such'), ('published.py', 'no-such'),
+                      ('ablate.py', 'no-such'), ('ablate.py', 'explore', 'no-such'), ('ablate.py', 'cursor', 'gone'),
+                      ('git_repo.py', 'no-such'), ('channel_render.py', 'no-such'), ('resident_pool.py', 'no-such'),
+                      ('resident_claude.py', '--no-such'), ('fake_messages.py', 'no-such'), ('sim_channel.py', 'no-such'),
+                      ('wrap_stream.py', 'no-such'), ('watermarks.py', 'no-such'), ('token_counter.py', '--no-such')):
+            with self.subTest(words=words):
+                status, out, said = self.run_it(*words)
+                self.assertEqual((status, out, said.count('\n')), (2, '', 1), said)
+                self.assertTrue(said.startswith(words[0]) and words[-1] in said and len(said) < 200, said)
+
+    def test_a_stand_in_without_the_stream_that_it_shall_replay_says_which_variable_is_missing(self):
+        status, _, said = self.run_it('fake_codex.py', 'exec', 'hi', FAKE_CODEX='replay', FAKE_CODEX_STREAM='')
+        self.assertEqual(status, 2)
+        self.assertIn('FAKE_CODEX_STREAM', said.splitlines()[0])
+
+    def test_the_figures_are_there_for_programs_too(self):
+        status, out, _ = self.run_it('published.py', '--json')
+        tables = json.loads(out)['tables']
+        self.assertEqual((status, {table['article'] for table in tables}), (0, set(range(1, 8))))
+        listed = self.run_it('published.py')[1].splitlines()
+        self.assertEqual(sum(1 + len(table['cells']) for table in tables), len(listed))
+
+
 class Run(unittest.TestCase):
     EXAMPLES = (['channel_render.py'], ['resident_pool.py'], ['git_repo.py'], ['token_counter.py', 'LICENSE'],
                 ['wrap_stream.py', '--help'], ['watermarks.py', '--help'], ['fake_messages.py', '--help'],
