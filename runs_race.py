@@ -211,6 +211,8 @@ def options_of(name: str, trials: int, argv: Sequence[str]) -> argparse.Namespac
     options = parser.parse_args(argv)
     if options.trials < 1:
         parser.error('--trials must be at least 1')
+    if min(getattr(options, 'more', 0), getattr(options, 'kill', 0)) < 0:
+        parser.error(f'{"--more" if name == "race" else "--kill"} must be 0, for none, or more')
     return options
 
 

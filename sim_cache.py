@@ -317,6 +317,8 @@ def main(argv: Sequence[str]) -> int:
                         help='play other channels instead and print the ranges: 1-5, 7 or 1,3,9')
     parser.add_argument('--svg', action='store_true', help='a picture on standard output')
     options = parser.parse_args(argv)
+    if bool(options.seeds) + options.svg + options.json > 1:
+        parser.error('one of --seeds, --svg and --json: the ranges, a picture or the tables')
     if options.seeds:
         print_ranges(options.seeds)
         return 0

@@ -79,6 +79,14 @@ class TheTables(unittest.TestCase):
         root = xml.etree.ElementTree.fromstring(printed.getvalue())
         self.assertEqual(len(root.findall('{http://www.w3.org/2000/svg}polyline')), 6)
 
+    def test_what_cannot_be_printed_together_is_refused_and_none_of_it_ignored(self):
+        for words in (['--svg', '--json'], ['--svg', '--seeds', '7'], ['--seeds', '7', '--json']):
+            with self.subTest(words=words), contextlib.redirect_stderr(io.StringIO()) as said:
+                with self.assertRaises(SystemExit) as ended:
+                    sim_cache.main(words)
+                self.assertEqual(ended.exception.code, 2)
+                self.assertIn('one of --seeds, --svg and --json', said.getvalue())
+
     def test_seeds_are_read_as_ranges_lists_and_single_numbers(self):
         self.assertEqual([sim_kb.seed_list(text) for text in ('1-5', '7', '1,3,9')],
                          [[1, 2, 3, 4, 5], [7], [1, 3, 9]])

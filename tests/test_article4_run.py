@@ -1,4 +1,6 @@
 """Article 4 over HTTP: the transcript, the race and the crash as small runs, the tools' contract, the owner's route."""
+import contextlib
+import io
 import json
 import os
 import sys
@@ -41,6 +43,14 @@ class Runs(unittest.TestCase):
 
     def test_a_server_that_is_killed_and_started_again(self):
         self.assertHolds(runs_kill.table(2))
+
+    def test_a_number_of_trials_below_0_is_usage_and_no_run_without_them(self):
+        for main, option in ((runs_race.race_main, '--more'), (runs_race.crash_main, '--kill')):
+            with self.subTest(option=option), contextlib.redirect_stderr(io.StringIO()) as said:
+                with self.assertRaises(SystemExit) as ended:
+                    main([option, '-1', '--trials', '1', '--runs', '1'])
+                self.assertEqual(ended.exception.code, 2)
+                self.assertIn(f'{option} must be 0', said.getvalue())
 
     def test_a_transcript_that_differs_does_not_pass(self):
         steps = dict(published_proposals.STEPS)
