@@ -227,9 +227,12 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument('--items', default=','.join(map(str, ITEMS)), metavar='N,N,...',
                         help='items and memberships of the database; default %(default)s')
     options = parser.parse_args(argv)
-    sizes = [int(size) for size in options.items.split(',') if size.isascii() and size.isdigit() and int(size) >= 4]
-    if len(sizes) < 2:
-        parser.error('--items takes at least two numbers of at least 4, such as 10,10000')
+    words = options.items.split(',')
+    wrong = [word for word in words if not (word.isascii() and word.isdigit() and len(word) < 10 and int(word) >= 4)]
+    if wrong or len(words) < 2:
+        parser.error('--items takes at least two numbers of at least 4, such as 10,10000'
+                     + (f': {wrong[0]!r} is none' if wrong else ''))
+    sizes = [int(word) for word in words]
     cost = {**measure_memory(), **measure_loopback()}
     tables = [published.compare(published_access.COST, bounded(cost)), database_table(measure_database(sizes), cost)]
     return published.report('bench.py access', tables, options.json)

@@ -291,7 +291,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument('--calls', type=int, default=2 * BURN_IN_CALLS, help='for the memory; default %(default)s')
     options = parser.parse_args(argv)
     if options.rounds < 1 or options.requests < 20 or options.calls <= BURN_IN_CALLS:
-        parser.error(f'at least 1 round, 20 requests and more than {BURN_IN_CALLS} calls')
+        parser.error(f'--rounds must be at least 1, --requests at least 20, --calls more than {BURN_IN_CALLS}')
+    if options.sdk and not shutil.which(options.sdk):
+        parser.error(f'--sdk: {options.sdk} is no program')
     return options
 
 
