@@ -10,10 +10,9 @@ it, import it again a week later, and ask with one poll which citations still st
     python3 kb_store.py --db docs.db edit guide/limits.md FILE --version 2026-11-08T09:30:00.000042Z
     python3 kb_store.py --db docs.db poll 120
     python3 kb_store.py --db docs.db check CITATIONS.json
-    also: --kb NAME (kb), --json
+    also: --kb NAME (kb), --json; before the command or after it
 
-Exit: 0 done, and every checked citation fresh; 1 refused, or one of them changed or gone; 2 an argument or a file is
-wrong.
+Exit: 0 done, and every checked citation fresh; 1 refused, or one changed or gone; 2 an argument or a file is wrong.
 
 Not here: what a citation and a search are (kb_store.py), the file of citations (kb_citations.py), article 1's tables
 (kb_kinds.py, sim_kb.py).
@@ -274,39 +273,40 @@ COMMANDS: Dict[str, Callable[[argparse.Namespace, Database], dict]] = {
 
 
 def options(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog='kb_store.py', description=__doc__,
+    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)    # before or after a command
+    shared.add_argument('--db', metavar='FILE', help='the database; import makes it')
+    shared.add_argument('--kb', help='the knowledge base in it (kb)')
+    shared.add_argument('--json', action='store_true', help='one JSON object instead of lines')
+    parser = argparse.ArgumentParser(prog='kb_store.py', description=__doc__, parents=[shared],
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--db', metavar='FILE', help='the database; import makes it')
-    parser.add_argument('--kb', default='kb', help='the knowledge base in it (kb)')
-    parser.add_argument('--json', action='store_true')
     commands = parser.add_subparsers(dest='command')
 
     def command(name: str, said: str, example: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=said, description=f'{said}. Exit status: 0 done, 1 refused, 2 usage.',
-                                   epilog=f'python3 kb_store.py --db docs.db {example}')
+                                   parents=[shared], epilog=f'python3 kb_store.py --db docs.db {example}')
     one = command('import', 'a folder of Markdown files; again: only what changed', 'import DIR')
-    one.add_argument('folder')
+    one.add_argument('folder', help='its .md and .markdown files, at any depth')
     one.add_argument('--overwrite', action='store_true', help='a changed file wins over an edit made here')
     one = command('search', 'title words first, then text', 'search retry after --cite CITATIONS.json')
-    one.add_argument('words', nargs='+')
+    one.add_argument('words', nargs='+', help='of a title, or of a text')
     one.add_argument('--limit', type=number, default=kb_store.SEARCH_DEFAULT, help='1 to 20 (5)')
     one.add_argument('--cite', metavar='FILE', help='append the citations')
     one = command('read', 'one article', 'read guide/limits.md --cite CITATIONS.json')
-    one.add_argument('article')
+    one.add_argument('article', help='its path below the folder')
     one.add_argument('--cite', metavar='FILE', help='append the citation')
     one = command('edit', 'replace the content over exactly the version that was read',
                   'edit guide/limits.md FILE --version 2026-11-08T09:30:00.000042Z')
-    one.add_argument('article')
+    one.add_argument('article', help='its path below the folder')
     one.add_argument('file', help='the new content; - is standard input')
     one.add_argument('--version', required=True, help='updated_at of the read')
-    one.add_argument('--title')
+    one.add_argument('--title', help='a new one; without it the title stays')
     one.add_argument('--key', help='8 to 128 characters; the same call again gets the first answer')
     one = command('poll', 'the events after a sequence', 'poll 120')
-    one.add_argument('after', type=number, nargs='?', default=0)
+    one.add_argument('after', type=number, nargs='?', default=0, help='the sequence that the last poll returned (0)')
     one.add_argument('--limit', type=number, default=kb_store.POLL_DEFAULT, help='1 to 100 (100)')
     one = command('check', 'fresh, or changed or gone (exit 1): one poll, the cursor kept', 'check CITATIONS.json')
-    one.add_argument('citations')
-    return parser.parse_args(argv)
+    one.add_argument('citations', help='the file that --cite has made')
+    return parser.parse_args(argv, argparse.Namespace(db=None, kb='kb', json=False))
 
 
 def number(text: str) -> int:
@@ -324,7 +324,8 @@ def main(argv: Sequence[str]) -> int:
         print(f'kb_store.py: --kb must be text of 1 to {kb_store.ID_LENGTH[1]} characters', file=sys.stderr)
         return 2
     if not chosen.db or (chosen.command != 'import' and not os.path.exists(chosen.db)):
-        print(f'kb_store.py {chosen.command}: --db FILE must name a database that an import has made', file=sys.stderr)
+        made = 'is missing; import makes it' if not chosen.db else 'must name a database that an import has made'
+        print(f'kb_store.py {chosen.command}: --db FILE {made}', file=sys.stderr)
         return 2
     os.umask(0o077)
     try:

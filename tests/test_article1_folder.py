@@ -194,6 +194,19 @@ class Folder(unittest.TestCase):
             file.write('[' * 100_000)
         self.assertEqual(self.run_it('check', self.citations, status=2)['error'], 'invalid_argument')
 
+    def test_the_database_and_json_may_stand_before_a_command_or_after_it(self):
+        before = self.imported()
+        for words in (['--db', self.db, '--json', 'search', 'refunds'], ['search', 'refunds', '--json', '--db', self.db],
+                      ['--json', 'search', 'refunds', '--kb', 'kb', '--db', self.db]):
+            with self.subTest(words=words), contextlib.redirect_stdout(io.StringIO()) as out:
+                self.assertEqual(kb_store.main(words), 0)
+                self.assertEqual(json.loads(out.getvalue())['results'][0]['citation']['article_id'], before['new'][1])
+
+    def test_an_import_without_a_database_is_told_that_it_makes_one(self):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(kb_store.main(['import', self.docs]), 2)
+        self.assertIn('--db FILE is missing; import makes it', said.getvalue())
+
     def test_usage_errors_are_2_and_a_file_that_is_no_database_is_refused(self):
         self.imported()
         for words in (['search', 'x'], ['search', 'refunds', '--limit', '21'], ['check', self.docs + '/none.json'],
