@@ -49,7 +49,8 @@ class Answer(NamedTuple):
     def result(self) -> Dict[str, Any]:
         if 'result' not in self.message:
             error = self.message.get('error')
-            raise HostError(self.status, f'HTTP {self.status}: {error or "no result"}', error)
+            doubt = '; is the path right?' if self.status in (404, 405) else ''
+            raise HostError(self.status, f'HTTP {self.status}: {error or "no result"}{doubt}', error)
         return self.message['result']
 
     @property
@@ -115,6 +116,8 @@ class Host:
     def initialize(self, capabilities: Optional[dict] = None) -> Dict[str, Any]:
         params = {'protocolVersion': PROTOCOL, 'capabilities': capabilities or {}, 'clientInfo': CLIENT_INFO}
         result = self.request('initialize', params).result
+        if not isinstance(result, dict) or not isinstance(result.get('protocolVersion'), str):
+            raise HostError(200, f'{self.url} answered initialize without a protocolVersion; is the path right?')
         self.headers['MCP-Protocol-Version'] = result['protocolVersion']
         self.post({'jsonrpc': '2.0', 'method': 'notifications/initialized'})
         return result
@@ -152,6 +155,8 @@ class Host:
         tools, params = [], {}
         while True:
             page = self.request('tools/list', params).result
+            if not isinstance(page, dict) or not isinstance(page.get('tools'), list):
+                raise HostError(200, f'{self.url} answered tools/list without tools')
             tools += page['tools']
             if not page.get('nextCursor'):
                 break
@@ -350,11 +355,19 @@ def object_in(text: Any, status: int) -> Dict[str, Any]:
 
 
 def read_grants(path: str) -> Dict[str, Grant]:
+    """The grants by address; a file that is not there, or is empty, holds none yet. Raises ValueError, OSError."""
     try:
-        with open(path, encoding='utf-8') as file:
-            return json.load(file)
+        with open(path, 'rb') as file:
+            text = file.read()
     except FileNotFoundError:
         return {}
+    try:
+        grants = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        grants = None
+    if not isinstance(grants, dict) or not all(isinstance(grant, dict) for grant in grants.values()):
+        raise ValueError(f'{path} is no file of tokens: name another, or delete it and sign in again')
+    return grants
 
 
 def write_grants(path: str, grants: Dict[str, Grant]) -> None:

@@ -48,7 +48,7 @@ def hello(url: str, say: Any) -> Dict[published.Place, published.Value]:
 def shake_hands(url: str, say: Any) -> Dict[published.Place, published.Value]:
     reply = post(url, 'initialize', {'protocolVersion': PROTOCOL, 'capabilities': {},
                                      'clientInfo': {'name': 'hello', 'version': '1'}})
-    result = json.loads(reply.body)['result']
+    result = result_of(reply, 'initialize')
     server = f'{result["serverInfo"]["name"]} {result["serverInfo"]["version"]}'
     say(f'initialize             {reply.status}   protocol {result["protocolVersion"]}, server {server}')
     instructions = result.get('instructions', '').replace('\n', ' ')
@@ -64,7 +64,7 @@ def list_tools(url: str, say: Any) -> Dict[published.Place, published.Value]:
     size, params, status = 0, {}, 200
     while status == 200:
         reply = post(url, 'tools/list', params)
-        result, status = json.loads(reply.body)['result'], reply.status
+        result, status = result_of(reply, 'tools/list'), reply.status
         tools, size = tools + result['tools'], size + len(reply.body)
         if not result.get('nextCursor'):
             break
@@ -75,6 +75,13 @@ def list_tools(url: str, say: Any) -> Dict[published.Place, published.Value]:
         say(f'                             {count} need {scope}')
     return {('tools/list', 'status'): status, ('tools/list', 'need osfoundry:run'): counts.get('osfoundry:run', 0),
             ('tools/list', 'size of a tool'): round(size / len(tools))}
+
+
+def result_of(reply: host_signin.Reply, method: str) -> Dict[str, Any]:
+    try:
+        return json.loads(reply.body)['result']
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(f'{method} was answered with HTTP {reply.status} and no result; is the path right?')
 
 
 def scopes(tools: Sequence[dict]) -> Dict[str, int]:

@@ -6,7 +6,7 @@ session.
 
     python3 client.py connect URL                     a person signs in (a link, a browser, a loopback listener)
     python3 client.py call URL NAME '{"a": 1}'        one tool, such as list_granted_resources '{}'
-    also: --tokens FILE, mode 600; default ~/.osfoundry-tokens.json
+    also: --no-browser, --tokens FILE, mode 600; default ~/.osfoundry-tokens.json
 
 Try it beside `python3 server.py --demo`. Exit status: 0 done, 1 refused, by a person or by the server, 2 usage.
 Not here: how the sign-in is found (host_signin.py), calls and refresh (host.py).
@@ -34,9 +34,14 @@ def shown(text: str) -> str:
 
 def read_arguments(text: str) -> Dict[str, Any]:
     """The JSON object of the command line. Raises ValueError."""
-    found = json.loads(text)
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError('arguments: nested too deep')
+    except ValueError as fault:
+        raise ValueError(f'arguments: no JSON: {fault}')
     if not isinstance(found, dict):
-        raise ValueError('the arguments of a tool are one JSON object')
+        raise ValueError(f'arguments: one JSON object, such as \'{{"a": 1}}\' or \'{{}}\', not {text[:80]}')
     return found
 
 
@@ -63,6 +68,17 @@ def allowed(tool: Dict[str, Any], arguments: Dict[str, Any], yes: bool) -> bool:
         return False
     print('Allow this call? [y/N] ', end='', file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ('y', 'yes')
+
+
+def check_tokens(path: str) -> None:
+    """Before a person signs in: afterwards it would be in vain. Raises ValueError."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise ValueError(f'--tokens: {folder} is no folder that can be written')
+    try:
+        host.read_grants(path)
+    except (OSError, ValueError) as fault:
+        raise ValueError(f'--tokens: {fault}')
 
 
 def connect(options: argparse.Namespace, door: host_signin.Door) -> int:
@@ -105,19 +121,21 @@ def parser_of(verb: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f'client.py {verb}', description=__doc__, allow_abbrev=False,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('url', help='the server address, such as http://127.0.0.1:8767/api/v1/external-mcp')
-    parser.add_argument('--tokens', default=TOKENS, metavar='FILE', help='default %(default)s, mode 600')
+    parser.add_argument('--tokens', default=TOKENS, metavar='FILE',
+                        help='where they are kept, mode 600; default %(default)s')
     parser.add_argument('--no-browser', action='store_true', help='only print the link')
     return parser
 
 
 def run(verb: Any, options: argparse.Namespace) -> int:
     try:
+        check_tokens(os.path.expanduser(options.tokens))
         return verb(options, host_signin.in_browser(open_it=not options.no_browser))
     except (host.HostError, host_signin.SignInError) as fault:
         print(shown(f'client.py: {fault}'), file=sys.stderr)
         return 1
     except ValueError as fault:
-        print(shown(f'client.py: not JSON: {fault}'), file=sys.stderr)
+        print(shown(f'client.py: {fault}'), file=sys.stderr)
         return 2
 
 
@@ -130,6 +148,6 @@ def main_connect(argv: Sequence[str]) -> int:
 def main_call(argv: Sequence[str]) -> int:
     parser = parser_of('call')
     parser.add_argument('name', help='the tool')
-    parser.add_argument('arguments', help='one JSON object')
+    parser.add_argument('arguments', help='one JSON object, such as {}')
     parser.add_argument('--yes', action='store_true', help='allow this call without asking, for scripts')
     return run(call, parser.parse_args(argv))

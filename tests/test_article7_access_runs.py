@@ -49,7 +49,8 @@ class Transcripts(unittest.TestCase):
     def setUpClass(cls):
         """Each is a process with servers of its own: they run at once."""
         asked = (('client.py', 'access', '--json'), ('client.py', 'hello', '--json'),
-                 ('client.py', 'hello', 'http://127.0.0.1:9/nothing'), ('bench.py', 'access', '--items', '10,2000', '--json'))
+                 ('client.py', 'hello', 'http://127.0.0.1:9/nothing'),
+                 ('bench.py', 'access', '--items', '10,2000', '--json'))
         with ThreadPoolExecutor(len(asked)) as pool:
             cls.access, cls.hello, cls.hello_nobody, cls.bench = pool.map(lambda words: run(*words), asked)
 
@@ -79,6 +80,21 @@ class Transcripts(unittest.TestCase):
         status, out, err = self.hello_nobody
         self.assertEqual((status, out, err.count('\n')), (1, '', 1))
         self.assertNotIn('Traceback', err)
+
+    def test_a_path_without_an_endpoint_is_asked_about_and_no_key_of_ours_is_named(self):
+        with runs_stage.stage(lambda tx: None) as here:
+            for path in ('/', '/nothing', '/.well-known/oauth-protected-resource'):
+                with self.subTest(path=path):
+                    status, out, err = run('client.py', 'hello', here.base_url + path)
+                    self.assertEqual((status, out, err.count('\n')), (1, '', 1))
+                    self.assertRegex(err, 'initialize was answered with HTTP 40[45] and no result; is the path right')
+
+    def test_a_size_that_is_no_number_is_named_and_not_left_out(self):
+        for words, wrong in (('10,1x,2000', "'1x' is none"), ('10,3', "'3' is none"), ('10,,2000', "'' is none"),
+                             ('10', 'at least two')):
+            status, out, err = run('bench.py', 'access', '--items', words)
+            self.assertEqual((status, out), (2, ''))
+            self.assertIn(wrong, err)
 
     def test_the_cost_table_is_measured_and_judged_by_order(self):
         status, out, err = self.bench

@@ -77,6 +77,48 @@ class Addresses(Case):
                     self.assertEqual(run([*words, *tokens]), 1)
                     self.assertIn('not an http address: ', said.getvalue())
 
+    def said_of(self, *words, status):
+        with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.redirect_stdout(io.StringIO()):
+            run = {'connect': runs_signin.main_connect, 'call': runs_signin.main_call}[words[0]]
+            self.assertEqual(run([*words[1:], '--no-browser']), status, said.getvalue())
+        self.assertEqual(said.getvalue().count('\n'), 1, said.getvalue())
+        return said.getvalue()
+
+    def test_a_file_that_can_keep_no_tokens_is_named_before_a_person_signs_in_and_an_empty_one_can(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'tokens.json')
+            for content in (b'[]', b'{"http://a": 3}', b'no JSON', b'\xff', b'[' * 100_000):
+                with open(path, 'wb') as file:
+                    file.write(content)
+                with self.subTest(content=content[:20]):
+                    said = self.said_of('connect', self.foreign.url, '--tokens', path, status=2)
+                    self.assertIn(f'--tokens: {path} is no file of tokens', said)
+            for wrong in (folder, os.path.join(folder, 'none', 'tokens.json'), os.path.join(path, 'tokens.json')):
+                with self.subTest(wrong=wrong):
+                    self.assertIn('--tokens: ', self.said_of('call', self.foreign.url, 'x', '{}', '--tokens', wrong,
+                                                             status=2))
+            with open(path, 'wb'):
+                pass
+            self.assertEqual(host.read_grants(path), {})
+        self.assertEqual(self.foreign.seen, [])
+
+    def test_arguments_that_are_no_json_or_no_object_are_told_apart(self):
+        for text, words in (('{', 'arguments: no JSON: '), ('[]', 'arguments: one JSON object'),
+                            ('3', 'arguments: one JSON object'), ('[' * 100_000, 'arguments: ')):
+            with self.subTest(text=text[:20]), tempfile.TemporaryDirectory() as folder:
+                tokens = os.path.join(folder, 'tokens.json')
+                said = self.said_of('call', self.foreign.url, 'x', text, '--tokens', tokens, status=2)
+                self.assertTrue(said.startswith('client.py: ' + words), said)
+
+    def test_a_server_that_answers_without_what_a_handshake_needs_is_an_error_and_no_key_of_ours(self):
+        for result in ({}, [], {'protocolVersion': 3}):
+            answer = host.Answer(200, {}, {'result': result})
+            with self.subTest(result=result), mock.patch.object(host.Host, 'request', return_value=answer):
+                with self.assertRaisesRegex(host.HostError, 'without a protocolVersion'):
+                    self.host().initialize()
+                with self.assertRaisesRegex(host.HostError, 'without tools'):
+                    self.host().list_tools()
+
     def test_one_in_the_401_or_in_a_servers_metadata_ends_the_sign_in_with_an_error_that_quotes_it(self):
         for bad in self.BAD:
             for document, name in ((self.foreign.resource, 'resource'), (self.foreign.metadata, 'issuer'),
