@@ -124,6 +124,13 @@ class Readme(unittest.TestCase):
         self.assertEqual([line.split('  ')[0].rstrip() for line in block.strip().split('\n')],
                          ['python3 sim.py', 'python3 -m unittest'])
 
+    def test_its_lines_fit_a_window_save_the_rows_of_its_tables(self):
+        for name in ('README.md', 'CONTRIBUTING.md'):
+            lines = text_of(name).split('\n')
+            self.assertLessEqual(len(lines), LONGEST_PAGE, f'{name}: in one sitting')
+            long = [line for line in lines if len(line) > LONGEST_LINE and not line.startswith('| ')]
+            self.assertEqual(long, [], name)
+
     def test_every_file_it_names_exists(self):
         for name in set(re.findall(r'`([\w./-]+\.(?:py|md|yml|svg))`', text_of('README.md'))):
             with self.subTest(file=name):
