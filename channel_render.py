@@ -9,6 +9,7 @@ channel_history, channel_roster and project_activity. Needs nothing else of this
 Not here: where watermarks are kept (watermarks.py: stage, commit, discard, watermark_for), the processes and what
 each is sent (resident_pool.py: Lease, build_prompt, latest_user_turn), the tables (sim_cache.py).
 """
+import argparse
 import json
 import re
 import sys
@@ -339,11 +340,7 @@ def example() -> Tuple[Mention, List[Row]]:
 
 
 def main(argv: List[str]) -> int:
-    if argv:
-        asked = argv[0] in ('-h', '--help')
-        print(__doc__ if asked else f'channel_render.py: {argv[0]!r}: takes no arguments; --help says more',
-              file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
     mention, rows = example()
     first = mention_context(fetch_from(rows[:2]), 'm024', None)
     keeps = remembers(mention.supervised, mention.resident)

@@ -27,7 +27,6 @@ HANG_S = 30
 TRACE_BYTES = 200_000
 LEFT_OPEN_S = 20                 # how long a grandchild holds stdout, a finished process stays
 ANSWER = 'The answer.'
-PANIC = "thread 'main' panicked at core/src/exec.rs:42: index out of bounds"
 LOGIN = '401 Unauthorized: please log in'
 USAGE = {'input_tokens': 100, 'cached_input_tokens': 40, 'cache_write_input_tokens': 0,
          'output_tokens': 20, 'reasoning_output_tokens': 5}
@@ -229,7 +228,7 @@ def crash() -> NoReturn:
     emit(THREAD, TURN)
     pause(REASONING_S)
     emit(completed(0, 'reasoning', text='I look at the folder first.'))
-    complain(PANIC)
+    complain("thread 'main' panicked at core/src/exec.rs:42: index out of bounds")
     leave(101)
 
 
@@ -389,7 +388,7 @@ def multi() -> NoReturn:
 
 def replay() -> NoReturn:
     """A recorded stream, line by line, and the exit status and stderr that were recorded with it."""
-    path = os.environ['FAKE_CODEX_STREAM']
+    path = os.environ.get('FAKE_CODEX_STREAM') or usage_error('FAKE_CODEX=replay needs FAKE_CODEX_STREAM=FILE.jsonl')
     with open(path[:-len('.jsonl')] + '.meta.json', encoding='utf-8') as file:
         recorded = json.load(file)
     delay_s = float(os.environ.get('FAKE_CODEX_DELAY', '0'))
@@ -429,8 +428,6 @@ def main(argv: Sequence[str]) -> int:
     mode = os.environ.get('FAKE_CODEX', 'ok')
     if mode not in MODES:
         usage_error(f'FAKE_CODEX={mode} is not one of --modes')
-    if mode == 'replay' and not os.environ.get('FAKE_CODEX_STREAM'):
-        usage_error('FAKE_CODEX=replay needs FAKE_CODEX_STREAM=FILE.jsonl')
     note_call(argv, read_prompt() if mode != 'unread' else '')
     MODES[mode]()
     return 0

@@ -9,6 +9,7 @@ tools take one; a title for the conversation and the like get a word of their ow
 
 Not here: a model, tokens of a provider, an account.
 """
+import argparse
 import http.server
 import json
 import sys
@@ -125,11 +126,7 @@ class Model:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    if argv:
-        asked = argv[0] in ('-h', '--help')
-        print(__doc__ if asked else f'fake_messages.py: {argv[0]!r}: takes no arguments; --help says more',
-              file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
     model = Model()
     print(f'ANTHROPIC_BASE_URL={model.url}', flush=True)
     told = 0

@@ -12,6 +12,7 @@ swap), `git gc --prune=now` (one pack, and its .keep).
 Not here: proposals and their recovery (proposals.py), which paths are safe to write (git_paths.py). With
 git_objects.py, git_process.py and git_lock.py this file stands alone: copy the four. sha256 needs git 2.29.
 """
+import argparse
 import hashlib
 import os
 import re
@@ -383,11 +384,7 @@ def commit(repo: Repository, branch: str, old: Optional[str], intent: Intent, ma
 
 
 def main(argv: Sequence[str]) -> int:
-    if argv:
-        asked = argv[0] in ('-h', '--help')
-        print(__doc__ if asked else f'git_repo.py: {argv[0]!r}: takes no arguments; --help says more',
-              file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         repo = create(os.path.join(folder, 'r.git'))
         owner, claude = person('owner', 'owner@example.invalid'), person('Claude', 'claude@example.invalid')

@@ -228,15 +228,11 @@ def note(text: str, as_json: bool) -> None:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    if list(argv) not in ([], ['--json']):
-        asked = argv[0] in ('-h', '--help')
-        print(__doc__ if asked else misused('published.py', f'{argv[0]!r}: takes nothing but --json'),
-              file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
+    options = parser('published.py', __doc__).parse_args(argv)
     here = os.path.dirname(os.path.abspath(__file__))
     names = [name for name in ARTICLES if os.path.exists(os.path.join(here, name + '.py'))]
     tables = [table for name in names for table in importlib.import_module(name).TABLES]
-    if argv:
+    if options.json:
         print(json.dumps({'program': 'published.py', 'python': platform.python_version(), 'tables': [
             {'article': table.article, 'table': table.name, 'cells': [cell._asdict() for cell in table.cells]}
             for table in tables]}))

@@ -8,6 +8,7 @@ known before the first turn; `resume` reloads the exact saved session.
 
 Not here: the pool and its leases (resident_pool.py), what a turn shows (channel_render.py).
 """
+import argparse
 import json
 import os
 import subprocess
@@ -144,14 +145,11 @@ def environment(home: str, model_url: str) -> Dict[str, str]:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    if len(argv) != 1 or argv[0].startswith('-'):
-        asked = bool(argv) and argv[0] in ('-h', '--help')
-        print(__doc__ if asked else
-              f'resident_claude.py: {" ".join(argv)!r}: one PROGRAM, such as claude; --help says more',
-              file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('program', help='such as claude')
+    program = parser.parse_args(argv).program
     try:
-        process = ClaudeProcess(Setting(argv[0], os.getcwd(), dict(os.environ)))
+        process = ClaudeProcess(Setting(program, os.getcwd(), dict(os.environ)))
         try:
             for line in sys.stdin:
                 print(process.turn(line), flush=True)

@@ -9,6 +9,7 @@ project.
 
 Not here: what the turn itself shows (channel_render.py), which rows a session has had (watermarks.py).
 """
+import argparse
 import sys
 import threading
 from collections import OrderedDict
@@ -208,11 +209,7 @@ def end_all(residents: Sequence[Resident]) -> None:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: List[str]) -> int:
-    if argv:
-        asked = argv[0] in ('-h', '--help')
-        print(__doc__ if asked else f'resident_pool.py: {argv[0]!r}: takes no arguments; --help says more',
-              file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
     started: Dict[str, bool] = {}
 
     def start(channel: str, binding: str) -> Resident:      # demo only: a process that is none

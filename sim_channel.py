@@ -10,6 +10,7 @@ seeds one was chosen whose totals come near under both counters: a tuned model a
 
 Not here: what a session is shown of it (channel_render.py), what that costs (sim_cache.py).
 """
+import argparse
 import json
 import random
 import sys
@@ -276,14 +277,17 @@ def status_line(turn: int) -> str:
 
 # --- main ---------------------------------------------------------------------
 
+def seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):              # int() also takes -1, 1_0 and Arabic digits
+        raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 0')
+    return int(text)
+
+
 def main(argv: List[str]) -> int:
-    if argv and not (len(argv) == 1 and argv[0].isascii() and argv[0].isdigit()):
-        asked = argv[0] in ('-h', '--help')
-        print(__doc__ if asked else
-              published.misused('sim_channel.py', f'{" ".join(argv)!r} is no SEED, a whole number from 0'),
-              file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
-    plan = other_plan(int(argv[0])) if argv else ARTICLE
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('seed', nargs='?', type=seed, help='a whole number from 0; default: the channel of the table')
+    chosen = parser.parse_args(argv).seed
+    plan = ARTICLE if chosen is None else other_plan(chosen)
     rows, where = channel(plan, len(plan.gaps) + 1)
     for at, row in enumerate(rows):
         print(f'{row.id}{"*" if at in where else " "} {channel_render.row_line(row)}')

@@ -10,6 +10,7 @@ imported and its rank file lies on this machine. Nothing is ever fetched.
 
 Not here: the simulation (sim_cache.py).
 """
+import argparse
 import base64
 import hashlib
 import importlib.util
@@ -118,13 +119,10 @@ def counters() -> List[Counter]:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: List[str]) -> int:
-    if any(argument.startswith('-') for argument in argv):
-        asked = argv[0] in ('-h', '--help')
-        print(__doc__ if asked else
-              f'token_counter.py: {" ".join(argv)!r}: names of files, and no options; --help says more',
-              file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
-    for path in argv or [0]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('files', nargs='*', default=[0], metavar='FILE', help='default: standard input')
+    options = parser.parse_args(argv)
+    for path in options.files:
         try:
             with open(path, encoding='utf-8', errors='replace') as file:
                 text = file.read()

@@ -9,6 +9,7 @@ between delivery and commit shows the rows again, and never hides one.
 A difference: the article keeps one channel-watermarks.json; here every record has a file of its own, so that a commit
 costs the same beside ten channels and ten thousand. Not here: how a watermark is made and used (channel_render.py).
 """
+import argparse
 import errno
 import fcntl
 import hashlib
@@ -201,15 +202,15 @@ def forget(marks: Marks, older_than_s: float) -> int:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: List[str]) -> int:
-    if len(argv) != 1 or argv[0].startswith('-') or not os.path.isdir(argv[0]):
-        asked = argv in (['-h'], ['--help'])
-        print(__doc__ if asked else f'watermarks.py: one FOLDER, and {" ".join(argv)!r} is none; --help says more',
-              file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
-    for name in sorted(os.listdir(argv[0])):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('folder', help='of the records; each is listed')
+    folder = parser.parse_args(argv).folder
+    if not os.path.isdir(folder):
+        parser.error(f'{folder} is no folder')
+    for name in sorted(os.listdir(folder)):
         if name.endswith('.json'):
             try:
-                with open(os.path.join(argv[0], name), 'rb') as file:
+                with open(os.path.join(folder, name), 'rb') as file:
                     content = file.read(MOST_BYTES)
                 watermark = decode(content)
             except (Foreign, OSError):

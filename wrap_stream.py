@@ -9,6 +9,7 @@ nothing else; `Reading` adds the lines up to an answer, its steps and its error.
 Copied out together with the other wrap files. Not here: processes and deadlines
 (wrap_process.py), the verdict over a whole run (wrap.py).
 """
+import argparse
 import json
 import re
 import shlex
@@ -324,11 +325,7 @@ class Reading:
 # --- main ---------------------------------------------------------------------
 
 def main(argv: Sequence[str]) -> int:
-    if argv:
-        asked = argv[0] in ('-h', '--help')
-        print(__doc__ if asked else f'wrap_stream.py: {argv[0]!r}: reads standard input only; --help says more',
-              file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
     for line in sys.stdin.buffer if sys.stdin is not None else ():
         event = parse_codex_line(line.rstrip(b'\n'))
         print(event.kind + '  ' + ascii(event.text) if event else '-')

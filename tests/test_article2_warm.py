@@ -85,10 +85,10 @@ class Resident(unittest.TestCase):
         self.assertFalse(process.alive())
 
     def test_a_line_that_is_no_event_is_passed_over_and_a_result_without_one_is_a_turn_that_failed(self):
-        process = self.process(f"""while read turn; do
-            echo 'a warning'; echo '{{half'; echo '[1]'; head -c 200000 /dev/zero | tr '\\0' '['; echo
-            echo '{{"type": "result", "subtype": "success", "result": "yes"}}'
-            read turn; echo '{{"type": "result", "subtype": "success"}}'; done""")
+        process = self.process("""while read turn; do
+            echo 'a warning'; echo '{half'; echo '[1]'; head -c 200000 /dev/zero | tr '\\0' '['; echo
+            echo '{"type": "result", "subtype": "success", "result": "yes"}'
+            read turn; echo '{"type": "result", "subtype": "success"}'; done""")
         self.assertEqual(process.turn('hello'), 'yes')
         with self.assertRaises(resident_claude.Failed):
             process.turn('hello')
