@@ -89,6 +89,8 @@ def seed(tx: Tx) -> None:
                                              ('board', None, True, OWNER)):
         channel_store.create_channel(tx, channel, channel, owner, private)
         access.place(tx, Ref('channel', channel), WORKSPACE, project, False, channel)
+    for person in (OWNER, COLLEAGUE):                              # for whoever is not in it, it is not there
+        channel_store.set_member(tx, 'board', person, 'person', True, OWNER)
 
 
 def chats(limits: Limits) -> None:
