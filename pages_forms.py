@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 from urllib.parse import parse_qsl
 
 import gitnest
+import note_people
 import owner
 from gitnest_proposals import VERSION
 from tools import State
@@ -263,6 +264,8 @@ def file(state: State, sent: Sent) -> dict:
     found = plain(state, sent)
     words = found.pop('file_text', '')
     chosen = sent.files.get('file') or Upload('', 'text/plain', words.encode())
+    if len(chosen.content) > note_people.FILE_BYTES:       # the click would tell of base64, which nobody typed
+        raise invalid('file', f'at most {note_people.FILE_BYTES:,} bytes, not {len(chosen.content):,}')
     return {**found, 'name': found.get('name', chosen.name), 'media_type': chosen.media_type,
             'content_base64': base64.b64encode(chosen.content).decode()}
 

@@ -327,6 +327,13 @@ class PeopleAndFiles(Case):
         self.assertEqual(self.attach(file_text='no name').status, 400)
         self.assertEqual(self.owner.page('note', 'q3-launch').text.count('/file/'), before)
 
+    def test_too_large_a_file_is_refused_in_the_words_of_its_form_and_the_largest_is_taken(self):
+        largest = note_people.FILE_BYTES
+        for size in (largest + 1, largest * 3 // 2):
+            refused = words(self.attach('big', content=b'x' * size))
+            self.assertIn(f'File must be at most {largest:,} bytes, not {size:,}.', refused)
+        self.assertEqual(self.attach('big', content=b'x' * largest).status, 303)
+
     def test_what_was_typed_for_a_refused_file_stays_in_its_own_form_and_out_of_the_tab(self):
         refused = self.attach(file_text='typed in vain')
         fields = {verb: self.owner.forms(refused, verb)[0][1] for verb in ('attach_file', 'save_note')}
