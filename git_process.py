@@ -10,7 +10,8 @@ import select
 import shutil
 import subprocess
 import threading
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+import time
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from git_objects import OID, GitError
 
@@ -18,6 +19,7 @@ from git_objects import OID, GitError
 
 GIT_DEADLINE_S = 60.0           # no git child is waited for any longer
 READ_LIMIT = 1 << 26            # bytes of one object
+MOST_KEPT = 32                  # children that wait for a question, of all repositories: each holds pipes open
 Found = Tuple[str, str, bytes]  # object id, type, data
 
 # --- rules --------------------------------------------------------------------
@@ -86,17 +88,25 @@ def give_up(child: subprocess.Popen) -> None:
 
 
 class Kept:
-    """A git child that answers again and again. It ends with us, even when we are killed: its input closes."""
+    """A git child that answers again and again. It ends with us, even when we are killed: its input closes.
+
+    `lock` is held while it is asked something; while it is free anybody may end the child: the next question starts
+    another.
+    """
 
     def __init__(self, start: Callable[[], subprocess.Popen]):
-        self._start, self._child = start, None
+        self._start, self._child, self.lock, self.used_s = start, None, threading.RLock(), 0.0
 
     def ready(self) -> None:
         """Start it now, so that it need not be waited for."""
-        if self._child is None:
-            self._child = self._start()
-            self._poll = select.poll()
-            self._poll.register(self._child.stdout, select.POLLIN)
+        with self.lock:
+            self.used_s = time.monotonic()
+            if self._child is None:
+                self._child = self._start()
+                self._poll = select.poll()
+                self._poll.register(self._child.stdout, select.POLLIN)
+                _waiting.add(self)
+                make_room(self)
 
     def say(self, text: str) -> None:
         data = memoryview(text.encode('utf-8'))
@@ -112,9 +122,28 @@ class Kept:
         return data
 
     def end(self) -> None:
-        if self._child is not None:
-            give_up(self._child)
-            self._child = None
+        with self.lock:
+            if self._child is not None:
+                give_up(self.let_go())
+
+    def let_go(self) -> subprocess.Popen:
+        child, self._child = self._child, None
+        _waiting.discard(self)
+        return child
+
+
+_waiting: Set[Kept] = set()                                   # those that have a child
+
+
+def make_room(newcomer: Kept) -> None:
+    """Of more than MOST_KEPT end those that were used longest ago, unless they are being asked something."""
+    if len(_waiting) > MOST_KEPT:
+        for kept in sorted(list(_waiting), key=lambda kept: kept.used_s)[:-MOST_KEPT]:
+            if kept is not newcomer and kept.lock.acquire(blocking=False):
+                try:
+                    kept.end()
+                finally:
+                    kept.lock.release()
 
 
 class CatFile(Kept):
@@ -124,7 +153,6 @@ class CatFile(Kept):
         super().__init__(lambda: subprocess.Popen(
             [program(), 'cat-file', '--batch'], env=environment(git_dir), bufsize=0, close_fds=False,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
-        self._lock = threading.Lock()
 
     def ask(self, name: str, limit: int = READ_LIMIT) -> Optional[Found]:
         return self.ask_all([name], limit)[0]
@@ -135,7 +163,7 @@ class CatFile(Kept):
         # A newline would be a second question. Callers check names; this is for our own mistakes.
         assert all(OID.fullmatch(name) or name == 'HEAD' or name.startswith('refs/') and '\n' not in name
                    for name in names), names
-        with self._lock:
+        with self.lock:
             for attempt in (1, 2):
                 try:
                     self.ready()
@@ -170,34 +198,31 @@ class CatFile(Kept):
         self._ahead = data[size + 1:]
         return words[0], words[1], data[:size]
 
-    def close(self) -> None:
-        with self._lock:
-            self.end()
-
 
 class Updater(Kept):
     """`git update-ref --stdin`: one reference transaction after the other, each all or nothing."""
 
     def run(self, commands: Sequence[str]) -> None:
         """Raises git_failed with what git said; whether something moved all the same is for the caller to look up."""
-        new, said = self._child is None, b''
-        try:
-            self.ready()
-            self.say(transaction(commands))
-            while not said.endswith(b'commit: ok\n'):
-                said += self.read(4096)
-            return
-        except (OSError, EOFError):                           # it refuses by ending
-            child, self._child = self._child, None
-            errors = finish(child)[2]
-        except BaseException:
-            self.end()
-            raise
-        if child.returncode < 0:                              # and the locks that it held are still there
-            raise GitError('git_failed', f'git update-ref was ended by signal {-child.returncode}', killed=True)
-        if said or new:
-            raise GitError('git_failed', f'git update-ref: {errors}')
-        self.run(commands)                                    # the kept one was dead; before git 2.30 it takes one only
+        with self.lock:
+            new, said = self._child is None, b''
+            try:
+                self.ready()
+                self.say(transaction(commands))
+                while not said.endswith(b'commit: ok\n'):
+                    said += self.read(4096)
+                return
+            except (OSError, EOFError):                       # it refuses by ending
+                child = self.let_go()
+                errors = finish(child)[2]
+            except BaseException:
+                self.end()
+                raise
+            if child.returncode < 0:                          # and the locks that it held are still there
+                raise GitError('git_failed', f'git update-ref was ended by signal {-child.returncode}', killed=True)
+            if said or new:
+                raise GitError('git_failed', f'git update-ref: {errors}')
+            self.run(commands)                                # the kept one was dead; before git 2.30 it takes one only
 
     @property
     def is_idle(self) -> bool:

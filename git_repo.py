@@ -324,7 +324,7 @@ class Repository:
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def close(self) -> None:
-        self._cat.close()
+        self._cat.end()
         self._updater.end()
         self._decision.close()
         if self._gc is not None:

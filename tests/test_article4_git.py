@@ -224,6 +224,33 @@ class OneCommit(Ground):
         self.repo._cat._child.wait()
         self.assertEqual(self.repo.head('main'), self.base)
 
+    def test_of_many_repositories_only_the_last_used_keep_their_processes_and_all_answer(self):
+        self.addCleanup(setattr, git_process, 'MOST_KEPT', git_process.MOST_KEPT)
+        git_process.MOST_KEPT = 3
+        repos, failed = [], []
+        for number in range(6):
+            repos.append(git_repo.Repository(shutil.copytree(self.path, os.path.join(self.folder, f'{number}.git'))))
+            self.addCleanup(repos[-1].close)
+
+        def work(first):
+            try:
+                for turn in range(4):
+                    for repo in repos[first:] + repos[:first]:
+                        self.commit(self.base, [('a', f'{turn}')], f'{first}-{turn}', f'b{first}-{turn}', repo, None)
+            except Exception as error:
+                failed.append(error)
+        threads = [threading.Thread(target=work, args=(first,)) for first in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failed, [])
+        for repo in repos:
+            self.assertEqual(len(git(repo.path, 'for-each-ref', 'refs/heads').splitlines()), 1 + 3 * 4)
+            self.assertIsNotNone(repo.head('b0-0'))
+        kept = [kept for repo in repos for kept in (repo._cat, repo._updater) if kept._child is not None]
+        self.assertEqual(kept, [repo._cat for repo in repos[3:]])
+
     def test_the_reader_of_a_killed_process_ends_too(self):
         code = ('import os, signal, git_repo\n'
                 f'repo = git_repo.Repository({self.path!r})\n'
