@@ -60,12 +60,12 @@ def read(request: Request) -> Sent:
         raise invalid('form', ' or '.join(readers))
     try:
         pairs, files = readers[owner.media_type(request)](request)
-    except ValueError:                                     # not UTF-8, too many fields, or no parts
-        pairs = None
-    if pairs is None or not all(is_text(value) for _, value in pairs):
-        raise invalid('form', f'text of at most {FIELDS} fields')
+    except ValueError as fault:                            # not UTF-8, too many fields, or no parts
+        raise invalid('form', f'text of at most {FIELDS} fields') from fault
     lists: Dict[str, List[str]] = {}
     for name, value in pairs:
+        if not is_text(value):
+            raise invalid(name, 'text without NUL')
         lists.setdefault(name, []).append(value.replace('\r\n', '\n'))
     return Sent({name: values[0] for name, values in lists.items()}, lists, files)
 

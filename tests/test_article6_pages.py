@@ -326,9 +326,12 @@ class Forms(Case):
 
     def test_a_form_that_is_no_form_is_refused(self):
         address, fields = self.owner.forms(self.owner.page(), 'add_assistant')[0]
-        for body in (b'\xff\xfe=%ff', urlencode({**fields, 'display_name': 'a\x00b'}), '&'.join(f'f{n}=1' for n in range(3000))):
+        for body, said in ((b'\xff\xfe=%ff', 'Form must be text of at most 2000 fields'),
+                           ('&'.join(f'f{n}=1' for n in range(3000)), 'Form must be text of at most 2000 fields'),
+                           (urlencode({**fields, 'display_name': 'a\x00b'}), 'Display_name must be text without NUL')):
             reply = self.world.form(address, body, self.owner.headers(address))
             self.assertEqual(reply.status, 400)
+            self.assertIn(said, reply.text)
 
     def test_whoever_is_in_two_workspaces_clicks_in_the_one_that_the_page_shows(self):
         with self.world.state.db.write() as tx:
