@@ -132,7 +132,9 @@ class WithScript(unittest.TestCase):
         self.chromium.open(self.world.base_url + link).press('Open')
 
     def consent(self):
-        return self.chromium.open(self.world.base_url + self.client.authorize_path(redirect_uri=self.redirect))
+        page = self.chromium.open(self.world.base_url + self.client.authorize_path(redirect_uri=self.redirect))
+        page.wait_for('return document.readyState === "complete" && document.forms[0].approve')
+        return page
 
     def send(self, page, change=''):
         page.run('const f = document.forms[0]; f.approve.checked = true; ' + change +
