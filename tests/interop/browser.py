@@ -13,6 +13,8 @@ import tempfile
 import time
 import unittest
 
+import owner
+
 ELEMENT = 'element-6066-11e4-a52e-4f735466cecf'
 PATIENCE_S = 60
 ENTER, TAB = '\ue007', '\ue004'
@@ -85,6 +87,13 @@ class Chromium:
         self.command('/url', {'url': url})
         return self
 
+    def enter(self, world, person='owner'):
+        """Signs a person in by a one-time link; the address of his home page."""
+        with world.state.db.write() as tx:
+            link = owner.make_link(tx, person, world.state.now_us())
+        self.open(world.base_url + link).press('Open', 'Connected agents')
+        return self.url
+
     def back(self):
         self.command('/back')
 
@@ -103,8 +112,20 @@ class Chromium:
         path = ' | '.join(f'//{tag}[normalize-space(.)={quoted(words)}]' for tag in tags)
         return self.command('/element', {'using': 'xpath', 'value': path})[ELEMENT]
 
-    def press(self, words):
-        self.command(f'/element/{self.named(words)}/click')
+    def press(self, words, then=None):
+        """A click; with `then` the text of what comes of it, once it holds these words.
+
+        A click may answer before the old page has gone: whoever looks, or goes elsewhere, without waiting for the new
+        one reads the old words again, or breaks off what was sent.
+        """
+        element, page = self.named(words), self.find('html')
+        goes = self.command(f'/element/{element}/name', method='GET') in ('a', 'button')
+        self.command(f'/element/{element}/click')
+        if then is None:
+            return None
+        if goes:
+            self.patiently(lambda: not self.is_there(page), f'a new page after {words!r}')
+        return self.until(then)
 
     def click(self, css):
         self.command(f'/element/{self.find(css)}/click')
@@ -124,30 +145,39 @@ class Chromium:
     def text(self):
         return self.command(f'/element/{self.find("body")}/text', method='GET')
 
-    def until(self, words):
-        """The page's text, once it holds these words: a click may answer before its page has come."""
-        give_up = time.monotonic() + PATIENCE_S
-        while True:
+    def is_there(self, element):
+        try:
+            self.command(f'/element/{element}/name', method='GET')
+        except Gone:
+            return False
+        return True
+
+    def patiently(self, look, what):
+        """The first true value of look(), which is asked anew each time: between two pages there is none."""
+        give_up, trouble = time.monotonic() + PATIENCE_S, None
+        while time.monotonic() < give_up:
             try:
-                found = self.text
-                if words in found:
+                found = look()
+                if found:
                     return found
-            except Gone:                                   # between two pages
-                found = ''
-            if time.monotonic() > give_up:
-                raise Gone(f'{words!r} did not appear in {found[:500]!r}')
+            except Gone as gone:
+                trouble = gone
             time.sleep(0.02)
+        raise Gone(f'{what} did not come: {self.url} {self.text[:500]!r}; last refusal {trouble}')
+
+    def until(self, words):
+        """The page's text, once it holds these words."""
+        def look():
+            text = self.text
+            return words in text and text
+        return self.patiently(look, repr(words))
 
     def run(self, script, *arguments):
         return self.command('/execute/sync', {'script': script, 'args': list(arguments)})
 
     def wait_for(self, script, *arguments):
-        """Until the script's value is true: the page says so by itself, nobody sleeps."""
-        return self.command('/execute/async', {'script': """
-            const done = arguments[arguments.length - 1], given = [...arguments].slice(0, -1);
-            const test = new Function(given.shift());
-            const look = () => { const found = test(...given); found ? done(found) : setTimeout(look, 20); }; look();
-        """, 'args': [script, *arguments]})
+        """The script's value, once it is true. A script that waits in the page by itself ends with that page."""
+        return self.patiently(lambda: self.run(script, *arguments), script)
 
     def cookies(self):
         return {one['name']: one for one in self.command('/cookie', method='GET')}

@@ -22,14 +22,6 @@ import owner
 WIDTHS = (390, 1100)
 
 
-def enter(chromium, world, person='owner'):
-    with world.state.db.write() as tx:
-        link = owner.make_link(tx, person, world.state.now_us())
-    chromium.open(world.base_url + link).press('Open')
-    chromium.until('Connected agents')
-    return chromium.url
-
-
 def signed_in(world, chromium, choose=None):
     """host.py signs in while Chromium plays the person; `choose` is pressed before Connect."""
     links, told, answers = [], threading.Event(), []
@@ -45,8 +37,7 @@ def signed_in(world, chromium, choose=None):
     if choose:
         chromium.press(choose)
     chromium.click('input[name=approve]')
-    chromium.press('Connect')
-    chromium.until('You can close this window')
+    chromium.press('Connect', 'You can close this window')
     thread.join()
     return claude, answers[0]
 
@@ -60,11 +51,8 @@ class Newcomer(unittest.TestCase):
         self.addCleanup(self.world.close)
         self.chromium = Chromium(script=False)
         self.addCleanup(self.chromium.close)
-        self.home = enter(self.chromium, self.world)
-
-    def press(self, words, then):
-        self.chromium.press(words)
-        return self.chromium.until(then)
+        self.press = self.chromium.press
+        self.home = self.chromium.enter(self.world)
 
     def connect(self):
         """Add assistant; consent takes the pending connection; Add to project."""
@@ -301,7 +289,7 @@ class EveryPage(unittest.TestCase):
             for dark in (False, True):
                 chromium = Chromium(width=width, dark=dark)
                 try:
-                    home = enter(chromium, self.world)
+                    home = chromium.enter(self.world)
                     for address in self.addresses:
                         with self.subTest(page=address, width=width, dark=dark):
                             work(chromium.open(home + address), address, width, dark)
@@ -336,7 +324,7 @@ class EveryPage(unittest.TestCase):
         add_hostile_words(self.world)
         chromium = Chromium(width=WIDTHS[0])
         try:
-            home = enter(chromium, self.world)
+            home = chromium.enter(self.world)
             for address, page in sorted(self.person.crawl().items()):
                 place = address[len(self.person.home):]
                 if 'nasty' in place or '/' not in place:
@@ -361,7 +349,7 @@ class EveryPage(unittest.TestCase):
                 try:
                     for name, address in (('stranger', consent), ('link', link), ('consent', consent)):
                         if name == 'consent':
-                            enter(chromium, self.world)
+                            chromium.enter(self.world)
                         with self.subTest(page=name, width=width, dark=dark):
                             chromium.open(address)
                             self.look(chromium, axe, width)

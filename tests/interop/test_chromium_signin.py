@@ -51,14 +51,7 @@ class Consent(unittest.TestCase):
         self.addCleanup(self.listener.close)
         self.redirect = self.listener.base + '/callback'
         self.client = Client(self.world, client_name='Claude', redirect_uris=[self.redirect])
-        self.enter()
-
-    def enter(self):
-        with self.world.state.db.write() as tx:
-            link = owner.make_link(tx, 'owner', self.world.state.now_us())
-        self.chromium.open(self.world.base_url + link).press('Open')
-        self.chromium.until('Connected agents')
-        self.home = self.chromium.url
+        self.home = self.chromium.enter(self.world)
 
     def open_consent(self):
         path = self.client.authorize_path(redirect_uri=self.redirect)
@@ -72,8 +65,7 @@ class Consent(unittest.TestCase):
         page = self.open_consent()
         self.assertIn('Connect an agent', page.text)
         page.click('input[name=approve]')
-        page.press('Connect')
-        page.until('back at the agent')
+        page.press('Connect', 'back at the agent')
         self.assertEqual([one['status'] for one in self.connections()], ['active'])
         code = self.listener.seen[0][0].split('code=')[1].split('&')[0]
         self.assertEqual(self.client.redeem(code, redirect_uri=self.redirect).status, 200)
@@ -88,8 +80,7 @@ class Consent(unittest.TestCase):
         page = self.open_consent()
         page.press('Connect')
         self.assertIn('Connect an agent', page.text)
-        page.press('Cancel')
-        page.until('back at the agent')
+        page.press('Cancel', 'back at the agent')
         self.assertIn('error=access_denied', self.listener.seen[0][0])
         self.assertEqual(self.connections(), [])
 
@@ -97,8 +88,7 @@ class Consent(unittest.TestCase):
         """security.md 1: cookies ignore ports. With Path=/ both of them arrived here."""
         page = self.open_consent()
         page.click('input[name=approve]')
-        page.press('Connect')
-        page.until('back at the agent')
+        page.press('Connect', 'back at the agent')
         for path in ('/', '/callback/', '/o/', '/owner/decide', '/api/v1/external-mcp'):
             page.open(self.listener.base + path)
         self.assertGreaterEqual(len(self.listener.seen), 6)
@@ -127,14 +117,10 @@ class WithScript(unittest.TestCase):
         self.addCleanup(self.listener.close)
         self.redirect = self.listener.base + '/callback'
         self.client = Client(self.world, redirect_uris=[self.redirect])
-        with self.world.state.db.write() as tx:
-            link = owner.make_link(tx, 'owner', self.world.state.now_us())
-        self.chromium.open(self.world.base_url + link).press('Open')
+        self.chromium.enter(self.world)
 
     def consent(self):
-        page = self.chromium.open(self.world.base_url + self.client.authorize_path(redirect_uri=self.redirect))
-        page.wait_for('return document.readyState === "complete" && document.forms[0].approve')
-        return page
+        return self.chromium.open(self.world.base_url + self.client.authorize_path(redirect_uri=self.redirect))
 
     def send(self, page, change=''):
         page.run('const f = document.forms[0]; f.approve.checked = true; ' + change +
@@ -176,9 +162,7 @@ class WholeWay(unittest.TestCase):
         chromium, world = Chromium(), World()
         self.addCleanup(chromium.close)
         self.addCleanup(world.close)
-        with world.state.db.write() as tx:
-            link = owner.make_link(tx, 'owner', world.state.now_us())
-        chromium.open(world.base_url + link).press('Open')
+        chromium.enter(world)
         links, told = [], threading.Event()
 
         def say(line):
@@ -189,10 +173,9 @@ class WholeWay(unittest.TestCase):
         thread.start()
         self.assertTrue(told.wait(60))
         chromium.open(links[0]).click('input[name=approve]')
-        chromium.press('Connect')
+        chromium.press('Connect', 'Connected. You can close this window.')
         thread.join()
         self.assertIsNone(answers[0].refused)
-        chromium.until('Connected. You can close this window.')
 
 
 if __name__ == '__main__':
