@@ -323,6 +323,8 @@ def create_article(tx: Tx, actor: str, arguments: dict, now_us: int) -> dict:
     title, content = text(arguments, 'title', TITLE_LENGTH), text(arguments, 'content', CONTENT_LENGTH)
     require_knowledge_base(tx, knowledge_base)
     number = versioned.last_sequence(tx, Ref('knowledge_base', knowledge_base)) + 1
+    while head(tx, knowledge_base, f'art-{number:06d}'):   # somebody chose an id like ours
+        number += 1
     article_id = text({'article_id': f'art-{number:06d}', **arguments}, 'article_id', ID_LENGTH)
     if head(tx, knowledge_base, article_id):
         raise Refusal('already_exists', f'there is an article {article_id!r}: save it, or choose another id',

@@ -154,6 +154,10 @@ class Edits(World):
         with self.db.write() as tx:
             made = kb_store.create_article(tx, 'person:mika', {**KB, 'title': 'New', 'content': ''}, NOW_US)
         self.assertEqual(made['citation']['article_id'], 'art-000002')
+        self.article('art-000004')                         # the number that would come next
+        with self.db.write() as tx:
+            made = kb_store.create_article(tx, 'person:mika', {**KB, 'title': 'New', 'content': ''}, NOW_US)
+        self.assertEqual(made['citation']['article_id'], 'art-000005')
 
 
 class Search(World):
