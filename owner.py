@@ -193,13 +193,18 @@ def add_person(state: State, person: str, arguments: dict) -> dict:
 
 
 def open_link(state: State, person: str, arguments: dict) -> dict:
-    """A one-time link for a colleague: {of}. A path: whoever opens it is that person."""
+    """A one-time link for a colleague: {of}. A path: whoever opens it is that person, so in each workspace that this
+    person may enter the asker must be an owner."""
     other = owner_verbs.field(arguments, 'of')
     with state.db.write() as tx:
         workspace = owner_verbs.own_workspace(tx, person, arguments)
         workspaces.require_role(tx, person, workspace, workspaces.OWNER)
         if workspaces.role_in(tx, other, workspace) == workspaces.NO_ROLE:
             raise Refusal('not_found', 'there is no such person in this workspace')
+        for one, _, _ in workspaces.workspaces_of(tx, other):
+            if workspaces.role_in(tx, person, one) != workspaces.OWNER:
+                raise Refusal('role_too_low', 'this person is in a workspace that you do not own: the link would open '
+                                              'it to you')
         return {'of': other, 'name': workspaces.person_name(tx, other), 'link': make_link(tx, other, state.now_us())}
 
 

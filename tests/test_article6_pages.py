@@ -705,6 +705,14 @@ class Colleague(Case):
             self.assertEqual((status, answer['error']), (403, 'role_too_low'))
         self.assertNotIn('Add somebody', mika.page('people').text)
 
+    def test_no_link_into_a_workspace_that_the_asker_does_not_own(self):
+        with self.world.state.db.write() as tx:
+            workspace.create_workspace(tx, 'foreign', 'Foreign', 'mika')
+        self.assertEqual(self.refused('open_link', of='mika'), 'role_too_low')
+        with self.world.state.db.write() as tx:
+            workspace.set_role(tx, 'owner', versioned.Ref('workspace', 'foreign'), 'owner')
+        self.assertIn('/enter/', self.world.click('open_link', of='mika', workspace='workspace')['link'])
+
     def refused(self, verb, **arguments):
         return host.owner_click(self.world.base_url, self.world.owner_token, verb, arguments)[1]['error']
 
