@@ -122,8 +122,9 @@ class View(NamedTuple):
     now_us: int
     parts: Sequence[str] = ()             # the path below the session's, decoded
     query: Dict[str, str] = {}
-    problem: str = ''                     # what was refused when the form of this page was sent
-    sent: Dict[str, str] = {}             # and what it held, so that nobody types twice
+    problem: str = ''                     # what was refused when a form of this page was sent
+    refused: str = ''                     # which click that was
+    sent: Dict[str, str] = {}             # and what its form held, so that nobody types twice: typed
     may_change: bool = True               # the item that the page is about; who may not is shown no form
 
 
@@ -203,6 +204,16 @@ def form(view: View, verb: str, inner: str, button: str, style: str = '', files:
             f'<button{f" class={style}" if style else ""}>{html.escape(button)}</button></form>')
 
 
+def is_refused(view: View, verb: str, **constants: str) -> bool:
+    """Whether this form was sent and refused just now. `constants` tell it from the others for the same click."""
+    return view.refused == verb and constants.items() <= view.sent.items()
+
+
+def typed(view: View, verb: str, name: str, before: str = '', **constants: str) -> str:
+    """What a field of a form begins with: what was typed into it, when that was refused."""
+    return view.sent.get(name, before) if is_refused(view, verb, **constants) else before
+
+
 def field(label: str, name: str, value: str = '', kind: str = 'text', more: str = 'required') -> str:
     return (f'<label class="field"><span>{html.escape(label)}</span><input type="{kind}" name="{html.escape(name)}" '
             f'value="{html.escape(value)}" dir="auto" autocomplete="off" {more}></label>')
@@ -212,6 +223,11 @@ def area(label: str, name: str, value: str, rows: int = 8) -> str:
     # The line feed after the tag is not part of the value: without it a text that begins with one would lose it.
     return (f'<label class="field"><span>{html.escape(label)}</span><textarea name="{html.escape(name)}" rows="{rows}" '
             f'dir="auto">\n{html.escape(value, quote=False)}</textarea></label>')
+
+
+def checkbox(label: str, name: str, on: bool = False, more: str = '') -> str:
+    return (f'<label><input type="checkbox" name="{html.escape(name)}" value="yes"{" checked" if on else ""}{more}>'
+            f'<span>{html.escape(label)}</span></label>')
 
 
 def file_field(label: str, name: str) -> str:

@@ -16,7 +16,8 @@ import owner_project
 import proposal_card
 import rooms
 import workspace as workspaces
-from pages import View, a_page, card, coloured, field, form, link, listed, more, soft, tag, text, when
+from pages import (View, a_page, card, checkbox, coloured, field, form, link, listed, more, soft, tag, text, typed,
+                   when)
 from pages_content import actor_name
 from versioned import Ref, Refusal, Tx
 
@@ -130,9 +131,10 @@ def install(view: View, tx: Tx, proposal_id: str) -> Tuple[str, str]:
 def answers(view: View, proposal_id: str, status: str, look_twice: bool) -> str:
     if status != 'pending':
         return ''
-    second = ('<label><input type="checkbox" name="second_look" value="yes" required><span>I have looked twice at what '
-              'is marked above</span></label>') if look_twice else ''
-    reason = field('Reason, for the assistant to read', 'reason', more='maxlength="1000"')
+    second = checkbox('I have looked twice at what is marked above', 'second_look', more=' required') if look_twice \
+        else ''
+    reason = field('Reason, for the assistant to read', 'reason', typed(view, 'decide', 'reason'),
+                   more='maxlength="1000"')
     return card('Your answer', soft(EXACTLY),
                 form(view, 'decide', second, 'Approve', 'first', proposal_id=proposal_id, decision='approve'),
                 form(view, 'decide', reason, 'Decline', proposal_id=proposal_id, decision='decline'))

@@ -14,7 +14,7 @@ import owner
 import pages
 import proposal_card
 import versioned
-from pages import View, area, block, card, coloured, field, form, link, soft, tag, text, when
+from pages import View, area, block, card, coloured, field, form, link, soft, tag, text, typed, when
 from pages_content import actor_name, item_name, whereabouts
 from versioned import Ref
 
@@ -42,7 +42,7 @@ def knowledge_base(view: View) -> Tuple[str, str]:
     inner = pages.table(('Article', 'State', 'Saved'), rows, 'Articles') if rows else \
         pages.nothing(view, 'No article yet.', 'Write the first one below.')
     rest = shown[-1][0] if shown and shown[-1][0] != found[-1][0] else None
-    publish = '<label><input type="checkbox" name="publish" value="yes"><span>Publish at once</span></label>'
+    publish = pages.checkbox('Publish at once', 'publish', typed(view, 'save_article', 'publish') != '')
     write = form(view, 'save_article', editor(view, '', '', 8) + publish, 'Save', 'first', knowledge_base_id=ref.id,
                  article_id='')
     return name, (soft(PUBLISHED) + card('Articles', inner, pages.more(rest)) + card('New article', write) +
@@ -50,9 +50,8 @@ def knowledge_base(view: View) -> Tuple[str, str]:
 
 
 def editor(view: View, title: str, content: str, rows: int) -> str:
-    """What was typed and refused comes back into the form."""
-    return (field('Title', 'title', view.sent.get('title', title), more='required maxlength="300"') +
-            area('Text', 'content', view.sent.get('content', content), rows))
+    return (field('Title', 'title', typed(view, 'save_article', 'title', title), more='required maxlength="300"') +
+            area('Text', 'content', typed(view, 'save_article', 'content', content), rows))
 
 
 def article(view: View, ref: Ref, article_id: str) -> Tuple[str, str]:
@@ -62,12 +61,12 @@ def article(view: View, ref: Ref, article_id: str) -> Tuple[str, str]:
     version, state = versioned.stamp_text(found['updated_us']), found['state']
     ours = {'knowledge_base_id': ref.id, 'article_id': article_id}
     write = form(view, 'save_article', editor(view, found['title'], found['content'], 16), 'Save', 'first',
-                 expected_version=version, **ours) or block(view.sent.get('content', found['content']))
+                 expected_version=version, **ours) or block(typed(view, 'save_article', 'content', found['content']))
     turn = form(view, 'unpublish_article', '', 'Unpublish', **ours) if state == 'published' else \
         form(view, 'publish_article', '', 'Publish', **ours)
     head = (f'<p>{tag(state, STATES[state])} <span class="soft">saved {when(found["updated_us"], view.now_us)} by '
             f'{text(by)}, version <code>{version}</code></span></p>')
-    as_it_is = card('As it is now', block(found['content'])) if 'content' in view.sent else ''
+    as_it_is = card('As it is now', block(found['content'])) if pages.is_refused(view, 'save_article') else ''
     return found['title'], (head + as_it_is + card('Article', write) + card('Publication', soft(PUBLISHED), turn) +
                             history(view, ours) + f'<p>In {link(view, name, *ref)}.</p>')
 

@@ -16,7 +16,7 @@ import owner
 import pages
 import session_store
 import workspace as workspaces
-from pages import View, between, card, field, form, inline, link, listed, select, soft, tag, text, when
+from pages import View, between, card, field, form, inline, link, listed, select, soft, tag, text, typed, when
 from pages_content import may_see, project_names
 from versioned import Ref, Refusal, Tx
 
@@ -55,9 +55,10 @@ def home(view: View) -> Tuple[str, str]:
     found = owner.run(view.state, view.session.person, 'list_connections', asked)['connections']
     with view.state.db.read() as tx:
         names = project_names(tx, view, view.workspace)
-    name = field('Display name', 'display_name', view.sent.get('display_name', ''),
+    name = field('Display name', 'display_name', typed(view, 'add_assistant', 'display_name'),
                  more='required maxlength="120" placeholder="Claude research"')
-    add = form(view, 'add_assistant', select('Assistant', 'assistant', ASSISTANTS) + name, 'Add assistant', 'first')
+    kind = select('Assistant', 'assistant', ASSISTANTS, typed(view, 'add_assistant', 'assistant'))
+    add = form(view, 'add_assistant', kind + name, 'Add assistant', 'first')
     lines = [connection_line(view, one, names) for one in found[:pages.A_PAGE]]
     rest = found[pages.A_PAGE - 1]['connection'] if len(found) > pages.A_PAGE else None
     connections = card('Connections', listed(lines, 'No assistant is connected. Begin with Add assistant above.'),

@@ -14,7 +14,7 @@ import owner
 import pages
 import versioned
 import workspace as workspaces
-from pages import View, area, between, block, card, field, form, hidden, link, listed, soft, tag, text, when
+from pages import View, area, between, block, card, field, form, hidden, link, listed, soft, tag, text, typed, when
 from versioned import Ref, Refusal, Tx
 
 # --- data ---------------------------------------------------------------------
@@ -44,9 +44,10 @@ def projects(view: View) -> Tuple[str, str]:
         loose, more_loose = items_page(tx, view, None, 'loose')
     lines = [between(f'<h3>{link(view, name, "project", one)}</h3>', f'<span class="soft">{count}</span>')
              for one, name, count in found]
-    add = form(view, 'create_project', field('Name', 'name', more='required maxlength="120"'), 'New project')
-    private = '<label><input type="checkbox" name="private" value="yes"><span>Private</span></label>'
-    name = field('New Message channel', 'name', more='required maxlength="100"')
+    name = field('Name', 'name', typed(view, 'create_project', 'name'), more='required maxlength="120"')
+    add = form(view, 'create_project', name, 'New project')
+    name = field('New Message channel', 'name', typed(view, 'create_channel', 'name'), more='required maxlength="100"')
+    private = pages.checkbox('Private', 'private', typed(view, 'create_channel', 'private') != '')
     channel = form(view, 'create_channel', name + private, 'Create')
     return 'Projects', (
         card('In this workspace', listed(lines, NO_PROJECT), pages.more(rest),
@@ -112,8 +113,8 @@ def project(view: View) -> Tuple[str, str]:
                             'c.connection = m.connection WHERE m.project = ? ORDER BY c.display_name',
                             (ref.id,)).fetchall()
     chats = owner.run(view.state, view.session.person, 'list_chats', {'project_id': ref.id})['chats']
-    new = ''.join(form(view, verb, field(words, name_of, more='required maxlength="100"'), 'Create', project=ref.id)
-                  for verb, name_of, words in NEW)
+    new = ''.join(form(view, verb, field(words, name_of, typed(view, verb, name_of), more='required maxlength="100"'),
+                       'Create', project=ref.id) for verb, name_of, words in NEW)
     seen_by = [link(view, words, 'connection', one) if view.may_edit else text(words) for one, words in agents]
     inside = item_lists(view, shown) or pages.nothing(view, 'Nothing yet.', 'Create something below.')
     return name, (card('What is in it', inside, pages.more(rest)) +
@@ -125,7 +126,8 @@ def project(view: View) -> Tuple[str, str]:
 def chat_line(view: View, project_id: str, chat: dict) -> str:
     work = [text(one['task']) + ' ' + tag(one['status'], 'good' if one['answer'] else 'note') +
             (block(one['answer']) if one['answer'] else '') for one in chat['work']]
-    leave = form(view, 'assign_to_chat', area('Task; it waits until the chat asks', 'task', '', 2), 'Leave this task',
+    task = typed(view, 'assign_to_chat', 'task', chat_id=chat['chat_id'])
+    leave = form(view, 'assign_to_chat', area('Task; it waits until the chat asks', 'task', task, 2), 'Leave this task',
                  project_id=project_id, chat_id=chat['chat_id'])
     return f'<h3>{text(chat["label"])}</h3>{soft(DECLARED)}{listed(work, "No work was left for it.")}{leave}'
 

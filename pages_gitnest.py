@@ -54,7 +54,7 @@ def repository(view: View) -> Tuple[str, str]:
                        newest(work['change_sets'])) +
                   results_part(view, results) + decided +
                   card('Policy', soft(POLICY), details('Change the policy', policy_form(view, ref.id, policy),
-                                                       'required_checks' in view.sent)) +
+                                                       pages.is_refused(view, 'set_policy'))) +
                   whereabouts(view, ref))
 
 
@@ -121,7 +121,8 @@ def one_change_set(view: View) -> Tuple[str, str]:
     parts = [card(f'Import {number}', f'<p>{text(one["message"])}</p>', *(
         f'<h3><bdi>{html.escape(path)}</bdi></h3>{block(content)}' for path, content in one['files']))
         for number, one in enumerate(imports, 1)]
-    revise = details('Change the imports', revision_form(view, found, imports), bool(view.sent))
+    revise = details('Change the imports', revision_form(view, found, imports),
+                     pages.is_refused(view, 'revise_change_set'))
     return found.title, (card('State', state) + ''.join(parts) +
                          (card('Revise', soft(REVISE), revise) if view.may_change else '') +
                          f'<p>{link(view, "Back to " + name, "repository", ref.id)}</p>')
@@ -132,7 +133,7 @@ def revision_form(view: View, found: gitnest.ChangeSet, imports: List[dict]) -> 
     if sum(len(content) for one in imports for _, content in one['files']) > FORM_CHARACTERS:
         return soft(TOO_LARGE)
     rows = [(one['message'], one['files']) for one in imports]
-    if 'message.0' in view.sent:
+    if pages.is_refused(view, 'revise_change_set'):
         rows = [(one['message'], [(file['path'], file['content']) for file in one['files']])
                 for one in pages_forms.imports_of(view.sent, {})]
     inner = ''
@@ -150,12 +151,15 @@ def revision_form(view: View, found: gitnest.ChangeSet, imports: List[dict]) -> 
 def policy_form(view: View, repository_id: str, policy: gitnest.Policy) -> str:
     over = '' if policy.look_twice_over == gitnest.UNLIMITED else str(policy.look_twice_over)
     checks, paths = '\n'.join(policy.required_checks), '\n'.join(policy.look_twice)
-    sent = view.sent.get                                   # what was typed, when it was refused
-    inner = (area('Required checks, one a line', 'required_checks', sent('required_checks', checks), 3) +
+
+    def shown(name: str, before: str) -> str:
+        return pages.typed(view, 'set_policy', name, before)
+
+    inner = (area('Required checks, one a line', 'required_checks', shown('required_checks', checks), 3) +
              area('Paths to look at twice, one a line; a folder ends in a slash', 'look_twice',
-                  sent('look_twice', paths), 3) +
-             field('Look twice over so many bytes; empty for never', 'look_twice_over', sent('look_twice_over', over),
+                  shown('look_twice', paths), 3) +
+             field('Look twice over so many bytes; empty for never', 'look_twice_over', shown('look_twice_over', over),
                    'number', '') +
-             field('Provider, as it is shown', 'provider', sent('provider', policy.provider), more='') +
+             field('Provider, as it is shown', 'provider', shown('provider', policy.provider), more='') +
              field('Its address; never shown again', 'provider_url', '', more=''))
     return form(view, 'set_policy', inner, 'Save policy', repository_id=repository_id)

@@ -18,7 +18,7 @@ import note_store
 import note_tabs
 import owner
 import pages
-from pages import View, area, block, card, field, form, link, listed, soft, text, when
+from pages import View, area, block, card, field, form, link, listed, soft, text, typed, when
 from pages_content import actor_name, item_name, whereabouts
 from versioned import Ref, Refusal, Tx
 from wire import Response
@@ -76,27 +76,28 @@ def tab(view: View, tab_id: str) -> str:
 
 
 def text_tab(view: View, found: dict, base: Dict[str, str]) -> str:
-    words = view.sent.get('text', found['text'])
+    words = typed(view, 'save_note', 'text', found['text'])
     return form(view, 'save_note', area('Text', 'text', words, 14), 'Save', 'first', operation='replace_text',
                 **base) or block(words)
 
 
 def slides_tab(view: View, found: dict, base: Dict[str, str]) -> str:
     slides = [f'<h3>{text(one["title"])}</h3>{block(one["text"]) if one["text"] else ""}' for one in found['slides']]
-    more = field('Title', 'title', view.sent.get('title', '')) + area('Text', 'text', view.sent.get('text', ''), 3)
+    more = (field('Title', 'title', typed(view, 'save_note', 'title')) +
+            area('Text', 'text', typed(view, 'save_note', 'text'), 3))
     return listed(slides, 'No slide yet.') + form(view, 'save_note', more, 'Add slide', operation='slide_add', **base)
 
 
 def sheet_tab(view: View, found: dict, base: Dict[str, str]) -> str:
-    corner = (field('From row', 'start_row', view.sent.get('start_row', '0'), 'number') +
-              field('From column', 'start_col', view.sent.get('start_col', '0'), 'number'))
-    cells = area('Cells: a line a row, commas between cells', 'cells', view.sent.get('cells', ''), 3)
+    corner = (field('From row', 'start_row', typed(view, 'save_note', 'start_row', '0'), 'number') +
+              field('From column', 'start_col', typed(view, 'save_note', 'start_col', '0'), 'number'))
+    cells = area('Cells: a line a row, commas between cells', 'cells', typed(view, 'save_note', 'cells'), 3)
     return cells_table(view, found) + form(view, 'save_note', f'<div class="row short">{corner}</div>{cells}',
                                            'Set cells', operation='sheet_set_range', **base)
 
 
 def data_tab(view: View, found: dict, base: Dict[str, str]) -> str:
-    words = view.sent.get('data', json.dumps(found['values'], ensure_ascii=False, indent=1))
+    words = typed(view, 'save_note', 'data', json.dumps(found['values'], ensure_ascii=False, indent=1))
     return form(view, 'save_note', area('Data (JSON)', 'data', words), 'Save', 'first',
                 operation='replace_tab_data', **base) or block(words)
 
@@ -144,11 +145,12 @@ def attachments(view: View) -> str:
     sources = [f'<a href="{html.escape(one["url"])}" rel="noopener noreferrer nofollow">{text(one["url"])}</a>'
                for one in found['sources']]
     inner = (pages.file_field(f'File, at most {note_people.FILE_BYTES:,} bytes', 'file') +
-             area('or a text', 'file_text', view.sent.get('file_text', ''), 4) +
-             field('Name; empty: as the file is called', 'name', view.sent.get('name', ''), more='maxlength="200"'))
+             area('or a text', 'file_text', typed(view, 'attach_file', 'file_text'), 4) +
+             field('Name; empty: as the file is called', 'name', typed(view, 'attach_file', 'name'),
+                   more='maxlength="200"'))
     attach = form(view, 'attach_file', inner, 'Attach', files=True, note_id=view.parts[1], idempotency_key=new_key())
     return card('Files and Sources', soft(FILES), listed(files + sources, 'None.'),
-                pages.details('Attach a file', attach))
+                pages.details('Attach a file', attach, pages.is_refused(view, 'attach_file')))
 
 
 def file(view: View) -> Tuple[str, str]:

@@ -144,7 +144,7 @@ def clicked(view: View, verb: str, sent: pages_forms.Sent) -> Response:
             return Response(303, (('Location', view.session.base), *NO_STORE), b'')
         answer = owner.run(state, person, verb, pages_forms.arguments(state, view.workspace, verb, sent))
     except Refusal as refusal:
-        return again(view._replace(problem=said(refusal, verb), sent=sent.fields), refusal)
+        return again(view._replace(problem=said(refusal, verb), refused=verb, sent=sent.fields), refusal)
     if verb == 'open_link':
         return pages.owner_page(view, f'A link for {answer["name"]}', pages_project.opened_link(view, answer))
     if verb == 'sign_out':

@@ -16,7 +16,7 @@ import record_store
 import rooms
 import session_store
 import workspace as workspaces
-from pages import View, area, block, card, field, form, link, listed, soft, tag, text, when
+from pages import View, area, block, card, field, form, link, listed, soft, tag, text, typed, when
 from pages_content import actor_name, item_name, whereabouts
 from pages_notes import new_key
 from versioned import Ref
@@ -48,8 +48,8 @@ def record_channel(view: View) -> Tuple[str, str]:
              when(one['version'], view.now_us)] for one in found['items']]
     inner = pages.table(('Title', *(each['field'] for each in fields[1:]), 'Saved'), rows, 'Records') if rows else \
         pages.nothing(view, 'No record yet.', 'Add the first one below.')
-    add = form(view, 'create_record', inputs(fields, {}, view.sent), 'Add record', 'first', record_channel_id=ref.id,
-               idempotency_key=new_key())
+    add = form(view, 'create_record', inputs(view, 'create_record', fields, {}), 'Add record', 'first',
+               record_channel_id=ref.id, idempotency_key=new_key())
     return name, card('Records', inner, pages.more(found['next_item_id'] if found['has_more'] else None)) + \
         card('New record', add) + whereabouts(view, ref)
 
@@ -64,7 +64,7 @@ def record(view: View, ref: Ref, item_id: str) -> Tuple[str, str]:
         history = [[when(one['version'], view.now_us), text(actor_name(tx, one['actor'])), text(members(one['change']))]
                    for one in saved[:HISTORY_SHOWN]]
     now = {'title': found['title'], **found['values']}
-    shown = inputs([{'field': 'title', 'kind': 'text'}, *own], now, view.sent)
+    shown = inputs(view, 'save_record', [{'field': 'title', 'kind': 'text'}, *own], now)
     write = form(view, 'save_record', shown, 'Save', 'first', idempotency_key=new_key(),
                  expected_version=found['version'], **ours)
     delete = form(view, 'delete_record', '', 'Delete', 'bad', expected_version=found['version'], **ours)
@@ -72,7 +72,8 @@ def record(view: View, ref: Ref, item_id: str) -> Tuple[str, str]:
                          'Earlier versions')
     head = (f'<p class="soft">In {link(view, name, *ref)}, saved {when(found["version"], view.now_us)}, version '
             f'<code>{found["version"]}</code></p>')
-    as_it_is = card('As it is now', f'<p>{text(members(now))}</p>') if view.sent or not view.may_change else ''
+    as_it_is = card('As it is now', f'<p>{text(members(now))}</p>') \
+        if pages.is_refused(view, 'save_record') or not view.may_change else ''
     return found['title'], (head + as_it_is + card('Record', write) +
                             card('History', pages.table(('When', 'Who', 'What'), history, 'History'), earlier) +
                             card('Delete', pages.details('Delete this record...', delete)))
@@ -82,12 +83,12 @@ def members(values: Dict[str, Any]) -> str:
     return ', '.join(f'{name}: {pages.value_text(value)}' for name, value in values.items())
 
 
-def inputs(fields: List[Dict[str, Any]], values: Dict[str, Any], sent: Dict[str, str]) -> str:
+def inputs(view: View, verb: str, fields: List[Dict[str, Any]], values: Dict[str, Any]) -> str:
     """A field of the form for each field of the record: value.NAME, read back by pages_forms.record."""
     shown = ''
     for one in fields:
         name, key = 'Title' if one['field'] == 'title' else one['field'], f'value.{one["field"]}'
-        value = sent.get(key, pages.value_text(values.get(one['field'])))
+        value = typed(view, verb, key, pages.value_text(values.get(one['field'])))
         if one['kind'] == 'choice':
             shown += pages.select(name, key, [('', '(empty)'), *((choice, choice) for choice in one['choices'])], value)
         elif one['kind'] == 'checkbox':
@@ -110,9 +111,8 @@ def channel(view: View) -> Tuple[str, str]:
         about = channel_store.about_messages(tx, ref.id, [one['message_id'] for one in found['messages']])
         roster = channel_store.channel_roster(tx, '', ask, view.now_us)['members']
     lines = [message(view, ref, one, about[one['message_id']], bool(root)) for one in found['messages']]
-    typed = '' if 'message_id' in view.sent else view.sent.get('text', '')
-    post = form(view, 'post_message', area('Message', 'text', typed, 3), 'Reply' if root else 'Post', 'first',
-                channel_id=ref.id, idempotency_key=new_key(), **root)
+    post = form(view, 'post_message', area('Message', 'text', typed(view, 'post_message', 'text'), 3),
+                'Reply' if root else 'Post', 'first', channel_id=ref.id, idempotency_key=new_key(), **root)
     earlier = pages.more(found['before'] if found['has_more'] else None, 'Earlier messages')
     if root:
         return f'A thread in {name}', (card('Messages', earlier, listed(lines, ''), post) +
@@ -151,11 +151,10 @@ def message(view: View, ref: Ref, one: dict, about: dict, in_thread: bool) -> st
     if one['deleted'] or about['actor'] != f'person:{view.session.person}':
         return shown
     ours = {'channel_id': ref.id, 'message_id': one['message_id']}
-    refused = view.sent.get('message_id') == one['message_id']
-    words = view.sent.get('text', one['text']) if refused else one['text']
+    words = typed(view, 'edit_message', 'text', one['text'], **ours)
     edit = form(view, 'edit_message', area('Your message', 'text', words, 3), 'Save', 'first', **ours)
     delete = form(view, 'delete_message', '', 'Delete', 'bad', **ours)
-    return shown + pages.details('Edit or delete', edit + delete, refused)
+    return shown + pages.details('Edit or delete', edit + delete, pages.is_refused(view, 'edit_message', **ours))
 
 
 def room(view: View) -> Tuple[str, str]:
@@ -186,8 +185,9 @@ def people(view: View) -> Tuple[str, str]:
     is_owner = mine == workspaces.OWNER
     shown, rest = pages.a_page(view, rows, lambda row: row[0])
     lines = [person_line(view, *row, is_owner and row[0] != view.session.person) for row in shown]
-    add = form(view, 'add_person', field('Name', 'name', view.sent.get('name', ''), more='required maxlength="120"') +
-               pages.select('Role', 'role', ROLES, 'editor'), 'Add person')
+    add = form(view, 'add_person', field('Name', 'name', typed(view, 'add_person', 'name'),
+                                           more='required maxlength="120"') +
+               pages.select('Role', 'role', ROLES, typed(view, 'add_person', 'role', 'editor')), 'Add person')
     others = pages.select('Workspace', 'workspace', view.others.items())
     switch = card('Your other workspaces', pages.inline(form(view, 'show_workspace', others, 'Show'))) \
         if view.others else ''

@@ -5,14 +5,16 @@ import re
 import unittest
 from unittest import mock
 
-from tests.pages_world import NASTY, Person
+from tests.pages_world import FORM, NASTY, Person, fields_of
 from tests.test_article6_pages import Case
 
 import access
 import note_people
+import owner
 import pages
 import pages_articles
 import proposal_card
+import versioned
 import workspace
 from pages_articles import difference
 
@@ -416,6 +418,58 @@ class WhoeverIsShutOut(Case):
         self.assertEqual(self.names_in(self.mika, *at), set())
         self.assertEqual(words(self.mika.page(*at)).count('1 that you may not see'), 3)
         self.assertNotIn('that you may not see', words(self.owner.page(*at)))
+
+
+class Refused(Case):
+    """Nobody types twice: while the storage is busy every form comes back as it was filled in."""
+    REPOSITORY = True
+    AGAIN = {'second_look'}                                # a second look is taken anew
+    SECRET = {'provider_url'}                              # shown to nobody, its writer included
+
+    def filled(self, inner):
+        """What a person puts into a form: words into every field for them, a tick into every box."""
+        there, typed = fields_of(inner), {}
+        for kind, attributes in re.findall('<(input|textarea) ([^>]*)>', inner):
+            name = html.unescape(re.search('name="([^"]*)"', attributes).group(1))
+            if 'type="checkbox"' in attributes:
+                typed[name] = 'yes'
+            elif kind == 'textarea' or 'type="text"' in attributes and 'readonly' not in attributes:
+                typed[name] = there[name] + ' ' + NASTY
+        return typed
+
+    def folded(self, page):
+        """Whether what was typed stands where a person must first unfold it."""
+        _, opened, inside = page.text[:page.text.index(html.escape(NASTY.split()[0]))].rpartition('<details')
+        return bool(opened) and '</details>' not in inside and not inside.startswith(' open')
+
+    def test_every_form_of_every_page_comes_back_as_it_was_filled_in(self):
+        connection, token = self.active()
+        self.propose(token)
+        for number in (1, 2):                              # two forms for the same click on one page
+            self.tool(token, 'link_current_chat', project_id='launch-q3', label=f'Chat {number}', idempotency_key=f'a-chat-{number}')
+            self.world.click('post_message', channel_id='launch-talk', text='Mine', idempotency_key=f'message-{number}')
+        self.world.click('create_project', project='empty', name='Empty')
+        busy = mock.Mock(side_effect=versioned.Refusal('storage_busy', 'the storage is busy'))
+        seen = set()
+        for at, page in self.owner.crawl().items():
+            for verb in set(re.findall(r'/do/(\w+)"', page.text)):
+                forms = [inner for action, inner in FORM.findall(page.text) if action.endswith('/do/' + verb)]
+                for number, typed in enumerate(map(self.filled, forms)):
+                    if not typed or verb == 'save_tools':
+                        continue
+                    with mock.patch.dict(owner.VERBS, {verb: busy}), self.subTest(at=at, verb=verb, number=number):
+                        reply = self.owner.send(page, verb, number, **typed)
+                        self.assertEqual(reply.status, 503)
+                        back = self.owner.forms(reply, verb)
+                        for name in set(typed) - self.AGAIN - self.SECRET:
+                            self.assertEqual(back[number][1].get(name), typed[name], name)
+                        self.assertFalse(self.folded(reply))
+                        for other, (_, fields) in enumerate(back):
+                            self.assertTrue(other == number or not set(typed.values()) & set(fields.values()))
+                        seen.add(verb)
+        self.assertLessEqual({'decide', 'create_project', 'create_channel', 'create_note', 'create_repository', 'save_note',
+                              'save_article', 'attach_file', 'create_record', 'save_record', 'post_message', 'edit_message',
+                              'assign_to_chat', 'add_person', 'add_assistant', 'set_policy'}, seen)
 
 
 class TwoWorkspaces(Case):
