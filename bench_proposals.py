@@ -12,6 +12,7 @@ What is compared is measured in turn, in one run. Not here: the other ways thems
 """
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -30,7 +31,7 @@ from runs_proposals import Scene, scene
 
 # --- data ---------------------------------------------------------------------
 
-N, WAYS_N, GROWTH_N = 200, 15, 1_000
+N, WAYS_N, GROWTH_N, STARTS = 200, 15, 1_000, 20
 WARM_UP = 3
 REFERENCES = 10_000
 QUIET_SYNC_MS = 1.0                       # a disk that others keep busy takes 3 to 10
@@ -137,7 +138,7 @@ def measure_cost(n: int) -> Dict[str, Spent]:
 
 
 def count_processes(folder: str) -> dict:
-    """The children that the repository itself counted, in the article's way and in ours."""
+    """The children that the repository itself counted, in the article's way and in ours; and what one costs."""
     figures = {}
     for name, kind, mode in (('CAS', git_plumbing.Plumbing, 'cas'), ('naive', git_plumbing.Plumbing, 'naive'),
                              ('one pack', git_repo.Repository, 'cas')):
@@ -151,6 +152,9 @@ def count_processes(folder: str) -> dict:
                 c = desk.propose([('app.py', 'c\n')])
                 figures['naive, between look and write', 'processes'] = desk.between(c)
     del figures['one pack, already executed', 'processes']
+    starts = [timed(lambda: subprocess.run(['git', '--version'], stdout=subprocess.DEVNULL, check=True))[0]
+              for _ in range(STARTS)]
+    figures['one git process', 'time'] = round(median_ms(starts), 1)
     return published.compare(article.PROCESSES, figures)
 
 

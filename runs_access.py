@@ -153,6 +153,7 @@ def main(argv: Sequence[str]) -> int:
         discovery = {('first call', 'status'): found['first'], ('discovery', 'round trips'): found['round trips'],
                      ('registration', 'round trips'): found['registration'],
                      ('consent page', 'round trips'): found['consent page'],
+                     ('discovery', 'time'): round(found['ms'], 1),
                      ('token', 'expires_in'): found['expires_in']}
     names = [DESIGNS[check] for check in chosen]
     scenario = published_access.SCENARIO._replace(
