@@ -17,7 +17,8 @@ import os
 import signal
 import sys
 import time
-from typing import Callable, Dict, NamedTuple, NoReturn, Optional, Sequence
+from functools import partial
+from typing import Callable, Dict, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 # --- data ---------------------------------------------------------------------
 
@@ -26,6 +27,8 @@ REASONING_S, TOOL_S, MESSAGE_S, COMPLETED_S = 0.4, 0.8, 1.3, 0.2
 HANG_S = 30
 TRACE_BYTES = 200_000
 LEFT_OPEN_S = 20                 # how long a grandchild holds stdout, a finished process stays
+NO_UTF8 = b'{"type":"item.completed","item":{"id":"item_0","type":"reasoning","text":"caf\xe9 \xff"}}\n'
+NO_JSON = b'2026-11-30T19:23:28Z INFO a log line that got onto stdout\n[1, 2]\n"text"\n\n'
 ANSWER = 'The answer.'
 LOGIN = '401 Unauthorized: please log in'
 USAGE = {'input_tokens': 100, 'cached_input_tokens': 40, 'cache_write_input_tokens': 0,
@@ -203,7 +206,6 @@ def brood(seconds: int) -> None:
 # --- the cases ----------------------------------------------------------------
 
 def ok() -> NoReturn:
-    """The article's timeline."""
     emit(THREAD, TURN)
     pause(REASONING_S)
     emit(completed(0, 'reasoning', text='I look at the folder first.'))
@@ -253,26 +255,13 @@ def failed_exit_0() -> NoReturn:
     leave(0)
 
 
-def silent() -> NoReturn:
-    leave(0)
-
-
 def hang(own_session: bool = False, env: Optional[Dict[str, str]] = None) -> NoReturn:
     emit(THREAD, TURN)
     os.waitpid(tool('sleep', str(HANG_S), own_session=own_session, env=env), 0)
     leave(0)
 
 
-def hang_session() -> NoReturn:
-    hang(own_session=True)
-
-
-def hang_bare() -> NoReturn:
-    hang(own_session=True, env=BARE_ENVIRONMENT)
-
-
 def hang_deaf() -> NoReturn:
-    """Hears neither SIGINT nor SIGTERM."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     hang()
@@ -303,7 +292,6 @@ def note_ready() -> None:
 
 
 def trace() -> NoReturn:
-    """As the article: trace lines before anything is answered."""
     for number in range(TRACE_BYTES // 100):
         complain(f'TRACE {number:06d} codex_core::client '.ljust(99, '.'))
     ok()
@@ -314,29 +302,14 @@ def trace_line() -> NoReturn:
     quick()
 
 
-def line_100k() -> NoReturn:
-    long_line(100_000)
-
-
-def line_10m() -> NoReturn:
-    long_line(10_000_000)
-
-
 def long_line(size: int) -> NoReturn:
     quick(completed(0, 'command_execution', command='cat big.txt', aggregated_output='x' * size, exit_code=0,
                     status='completed'))
 
 
-def invalid_utf8() -> NoReturn:
+def among_events(raw: bytes) -> NoReturn:
     emit(THREAD, TURN)
-    put(b'{"type":"item.completed","item":{"id":"item_0","type":"reasoning","text":"caf\xe9 \xff"}}\n')
-    emit(message(), DONE)
-    leave(0, ANSWER)
-
-
-def not_json() -> NoReturn:
-    emit(THREAD, TURN)
-    put(b'2026-11-30T19:23:28Z INFO a log line that got onto stdout\n[1, 2]\n"text"\n\n')
+    put(raw)
     emit(message(), DONE)
     leave(0, ANSWER)
 
@@ -351,7 +324,6 @@ def reconnect() -> NoReturn:
 
 
 def separators() -> NoReturn:
-    """Characters that `str.splitlines` takes for line ends, raw inside a string."""
     text = 'one\u2028two\u2029three\u0085four\ufefffive'
     emit(THREAD, TURN, message(text), DONE)
     leave(0, text)
@@ -364,20 +336,17 @@ def no_newline() -> NoReturn:
 
 
 def linger() -> NoReturn:
-    """Everything is said, and it does not end."""
     emit(THREAD, TURN, message(), DONE)
     time.sleep(LEFT_OPEN_S)
     leave(0, ANSWER)
 
 
 def holder() -> NoReturn:
-    """Ends well while a grandchild still holds its stdout."""
     tool('sleep', str(LEFT_OPEN_S), own_session=True)
     quick()
 
 
 def unread() -> NoReturn:
-    """Ends without reading its prompt: writing it must neither hang nor be what is reported."""
     complain('error: unsupported model')
     leave(1)
 
@@ -387,7 +356,6 @@ def multi() -> NoReturn:
 
 
 def replay() -> NoReturn:
-    """A recorded stream, line by line, and the exit status and stderr that were recorded with it."""
     path = os.environ.get('FAKE_CODEX_STREAM') or usage_error('FAKE_CODEX=replay needs FAKE_CODEX_STREAM=FILE.jsonl')
     with open(path[:-len('.jsonl')] + '.meta.json', encoding='utf-8') as file:
         recorded = json.load(file)
@@ -405,10 +373,38 @@ def replay() -> NoReturn:
     leave(status)
 
 
-MODES: Dict[str, Callable[[], NoReturn]] = {mode.__name__: mode for mode in (
-    ok, quick, crash, auth, killed, completed_exit_1, failed_exit_0, silent, hang, hang_session, hang_bare, hang_deaf,
-    hang_brood, leave_brood, trace, trace_line, line_100k, line_10m, invalid_utf8, not_json, unknown, reconnect,
-    separators, no_newline, linger, holder, unread, multi, replay)}
+# name -> (what it does, what it does in words)
+MODES: Dict[str, Tuple[Callable[[], NoReturn], str]] = {
+    'ok': (ok, "The article's timeline: a thought, a command, an answer, the end."),
+    'quick': (quick, 'The answer at once.'),
+    'crash': (crash, 'A panic before any answer, exit 101.'),
+    'auth': (auth, 'turn.failed, since nobody is signed in; exit 1.'),
+    'killed': (killed, 'The answer, and then exit 137 with no end of the turn.'),
+    'completed_exit_1': (completed_exit_1, 'The turn completes, and yet exit 1.'),
+    'failed_exit_0': (failed_exit_0, 'The turn fails, and yet exit 0.'),
+    'silent': (partial(leave, 0), 'Exit 0, and nothing was said.'),
+    'hang': (hang, f'A command of {HANG_S} s.'),
+    'hang_session': (partial(hang, own_session=True), 'The same in a session of its own, as the real one starts it.'),
+    'hang_bare': (partial(hang, own_session=True, env=BARE_ENVIRONMENT), 'And with none of our environment either.'),
+    'hang_deaf': (hang_deaf, 'As hang; hears neither SIGINT nor SIGTERM.'),
+    'hang_brood': (hang_brood, 'Six commands, each with another way to get away; then it hangs.'),
+    'leave_brood': (leave_brood, 'The same six; then it answers and ends before they do.'),
+    'trace': (trace, f'As the article: {TRACE_BYTES:,} bytes of trace lines before anything is answered.'),
+    'trace_line': (trace_line, 'As many bytes of trace in one line that never ends.'),
+    'line_100k': (partial(long_line, 100_000), 'An event in a line of 100 KB.'),
+    'line_10m': (partial(long_line, 10_000_000), 'An event in a line of 10 MB.'),
+    'invalid_utf8': (partial(among_events, NO_UTF8), 'An event with two bytes that are no UTF-8.'),
+    'not_json': (partial(among_events, NO_JSON), 'A log line, a list and a bare text between the events.'),
+    'unknown': (unknown, 'An event and an item of kinds that nobody knows.'),
+    'reconnect': (reconnect, 'Errors that are none: it connects again, and answers.'),
+    'separators': (separators, 'Characters that str.splitlines takes for line ends, raw inside a string.'),
+    'no_newline': (no_newline, 'The last line without its end.'),
+    'linger': (linger, f'Everything is said, and it stays for {LEFT_OPEN_S} s.'),
+    'holder': (holder, 'Ends well while a grandchild still holds its stdout.'),
+    'unread': (unread, 'Ends without reading its prompt: writing it must neither hang nor be what is reported.'),
+    'multi': (multi, 'Two answers: the last one counts.'),
+    'replay': (replay, 'A recorded stream, line by line, and the exit status and stderr that were recorded with it.'),
+}
 
 
 # --- main ---------------------------------------------------------------------
@@ -416,8 +412,7 @@ MODES: Dict[str, Callable[[], NoReturn]] = {mode.__name__: mode for mode in (
 def main(argv: Sequence[str]) -> int:
     global _call
     if list(argv) == ['--modes']:
-        write_all(1, ''.join(f'{name:17} {(mode.__doc__ or "").split(chr(10))[0]}'.rstrip() + '\n'
-                             for name, mode in MODES.items()).encode())
+        write_all(1, ''.join(f'{name:17} {words}\n' for name, (_, words) in MODES.items()).encode())
         return 0
     if '--help' in argv or '-h' in argv:
         old = os.environ.get('FAKE_CODEX_HELP') == 'old'
@@ -429,7 +424,7 @@ def main(argv: Sequence[str]) -> int:
     if mode not in MODES:
         usage_error(f'FAKE_CODEX={mode} is not one of --modes')
     note_call(argv, read_prompt() if mode != 'unread' else '')
-    MODES[mode]()
+    MODES[mode][0]()
     return 0
 
 
