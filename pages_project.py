@@ -185,9 +185,9 @@ def people(view: View) -> Tuple[str, str]:
     is_owner = mine == workspaces.OWNER
     shown, rest = pages.a_page(view, rows, lambda row: row[0])
     lines = [person_line(view, *row, is_owner and row[0] != view.session.person) for row in shown]
-    add = form(view, 'add_person', field('Name', 'name', typed(view, 'add_person', 'name'),
-                                           more='required maxlength="120"') +
-               pages.select('Role', 'role', ROLES, typed(view, 'add_person', 'role', 'editor')), 'Add person')
+    name = field('Name', 'name', typed(view, 'add_person', 'name'), more='required maxlength="120"')
+    role = pages.select('Role', 'role', ROLES, typed(view, 'add_person', 'role', 'editor'))
+    add = form(view, 'add_person', name + role, 'Add person')
     others = pages.select('Workspace', 'workspace', view.others.items())
     switch = card('Your other workspaces', pages.inline(form(view, 'show_workspace', others, 'Show'))) \
         if view.others else ''
